@@ -1,0 +1,140 @@
+package lease
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Memory is a [Service] that keeps its records in the memory of one process,
+// for tests and for trying things out. The zero value is ready to use. What it
+// granted is forgotten when the process ends; only the clock keeps its tokens
+// growing then.
+type Memory struct {
+	// Rules are the limits. Set them before the first call.
+	Rules Rules
+
+	mu      sync.Mutex
+	records map[Name]Record
+	sweepAt int // the number of records at which to look for retired ones
+}
+
+var _ Service = (*Memory)(nil)
+
+// Acquire implements [Service].
+func (m *Memory) Acquire(ctx context.Context, q AcquireRequest) (Lease, error) {
+	g, err := m.Rules.Grant(q, CallFrom(ctx).Principal)
+	if err != nil {
+		return Lease{}, err
+	}
+	return Await(ctx, q.Wait, func(ctx context.Context) (Lease, error) {
+		r, now, repeated, err := m.change(ctx, q.Name, func(r Record, now Instant) (Record, error) {
+			return r.Acquire(now, g, m.Rules)
+		})
+		if err != nil {
+			return Lease{}, err
+		}
+		l := r.Lease(q.Name, now, r.TTL)
+		l.Repeated = repeated
+		return l, nil
+	}, func(context.Context) error {
+		r, now := m.record(q.Name)
+		return r.Available(now)
+	})
+}
+
+// Renew implements [Service].
+func (m *Memory) Renew(ctx context.Context, q RenewRequest) (Lease, error) {
+	if err := q.Validate(m.Rules); err != nil {
+		return Lease{}, err
+	}
+	r, now, _, err := m.change(ctx, q.Name, func(r Record, now Instant) (Record, error) {
+		return r.Renew(now, q, m.Rules)
+	})
+	if err != nil {
+		return Lease{}, err
+	}
+	return r.Lease(q.Name, now, q.TTL), nil
+}
+
+// Release implements [Service].
+func (m *Memory) Release(ctx context.Context, q ReleaseRequest) (State, error) {
+	if err := q.Validate(); err != nil {
+		return State{}, err
+	}
+	ctx = WithCall(ctx, new(Call)) // giving up is safe whatever the clock says
+	r, now, _, err := m.change(ctx, q.Name, func(r Record, _ Instant) (Record, error) {
+		return r.Release(q)
+	})
+	if err != nil {
+		return State{}, err
+	}
+	return r.State(q.Name, now), nil
+}
+
+// Break implements [Service].
+func (m *Memory) Break(ctx context.Context, q BreakRequest) (Broken, error) {
+	if err := q.Validate(); err != nil {
+		return Broken{}, err
+	}
+	r, now, repeated, err := m.change(ctx, q.Name, func(r Record, now Instant) (Record, error) {
+		return r.Break(now, q.Token, m.Rules)
+	})
+	if err != nil {
+		return Broken{}, err
+	}
+	return Broken{State: r.State(q.Name, now), AlreadyFree: repeated}, nil
+}
+
+// Get implements [Service].
+func (m *Memory) Get(_ context.Context, n Name) (State, error) {
+	if err := n.Validate(); err != nil {
+		return State{}, err
+	}
+	r, now := m.record(n)
+	return r.State(n, now), nil
+}
+
+// change makes one transition. repeated says that it changed nothing.
+func (m *Memory) change(ctx context.Context, n Name, transition func(Record, Instant) (Record, error)) (next Record, now Instant, repeated bool, err error) {
+	if ctx.Err() != nil {
+		return Record{}, 0, false, context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now = At(time.Now())
+	if err := m.Rules.Open(now, CallFrom(ctx)); err != nil {
+		return Record{}, now, false, err
+	}
+	r := m.records[n]
+	next, err = transition(r, now)
+	if err != nil || next == r {
+		return r, now, true, err
+	}
+	if m.records == nil {
+		m.records = make(map[Name]Record)
+	}
+	m.records[n] = next
+	m.sweep(now)
+	return next, now, false, nil
+}
+
+func (m *Memory) record(n Name) (Record, Instant) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.records[n], At(time.Now())
+}
+
+// sweep forgets retired records whenever their number has doubled, so that it
+// costs a constant per grant.
+func (m *Memory) sweep(now Instant) {
+	if len(m.records) < max(m.sweepAt, 1024) {
+		return
+	}
+	for n, r := range m.records {
+		if r.Retire < now.Seconds() {
+			delete(m.records, n)
+		}
+	}
+	m.sweepAt = 2 * len(m.records)
+}

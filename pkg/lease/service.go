@@ -1,0 +1,155 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/fence"
+)
+
+// A Service grants, extends and ends leases. Every method is safe for
+// concurrent use and may be repeated.
+//
+// What was refused fails with [ErrHeld], [ErrLost] and the other refusals, each
+// method with those that it names, and with [ErrInvalid] for a request that can
+// never succeed. The failures listed there say that nothing was changed. After
+// [ErrOutcomeUnknown], and after any error that is none of these, the change
+// may have been made.
+type Service interface {
+	// Acquire grants the lock, or fails with [ErrHeld]. Repeated with its
+	// request id it returns the same lease for as long as that is held, then
+	// [ErrRequestSpent]; [ErrRequestConflict] if another caller used the id.
+	Acquire(context.Context, AcquireRequest) (Lease, error)
+
+	// Renew extends the lease to the TTL from now; it never shortens it. It
+	// fails with [ErrLost] when the lease is over.
+	Renew(context.Context, RenewRequest) (Lease, error)
+
+	// Release ends the lease. Released before is no error; [ErrLost] means that
+	// it ended in another way.
+	Release(context.Context, ReleaseRequest) (State, error)
+
+	// Break ends the lease that has the given token, whoever holds it, and uses
+	// up a token: the old holder is fenced out of guarded storage as soon as a
+	// guard has seen the new one, and not before. It fails with
+	// [ErrTokenChanged] when another lease holds the lock.
+	Break(context.Context, BreakRequest) (Broken, error)
+
+	// Get returns the state of the lock, as of now.
+	Get(context.Context, Name) (State, error)
+}
+
+// An AcquireRequest asks for a lock.
+type AcquireRequest struct {
+	Name
+
+	// TTL is how long the lease lives unless renewed: 1 s to [Rules.MaxTTL],
+	// in whole milliseconds. Required.
+	TTL time.Duration
+
+	// Holder is free text that names who will hold the lease, up to 256 bytes.
+	// It identifies nothing: two leases with the same holder are two leases.
+	Holder string
+
+	// RequestID makes a repeat harmless: 22 to 64 characters of A-Z, a-z, 0-9,
+	// hyphen and underscore, unpredictable and used for one acquire only. Empty
+	// means a new one, and that a repeat is a new acquire.
+	RequestID string
+
+	// Wait is how long to wait for a lock that is held, up to 20 s.
+	Wait time.Duration
+
+	// Metadata is any text that others may read while the lease is held, up to
+	// 2 KiB.
+	Metadata string
+
+	// MinHold is for how long from the grant on the lock is granted to nobody
+	// else, even when it is released earlier. At most the TTL.
+	MinHold time.Duration
+
+	// LockDelay is for how long a lease that ran out, instead of being
+	// released, keeps the lock from being granted, up to [Rules.MaxLockDelay].
+	LockDelay time.Duration
+}
+
+// A RenewRequest names the lease by what its grant returned.
+type RenewRequest struct {
+	Name
+	LeaseID string
+	Token   fence.Token
+	TTL     time.Duration // from now on; as in [AcquireRequest]. Required.
+}
+
+// A ReleaseRequest names the lease by what its grant returned.
+type ReleaseRequest struct {
+	Name
+	LeaseID string
+	Token   fence.Token
+}
+
+// A BreakRequest names the lease by the token that was observed, so that a
+// newer lease is not hit.
+type BreakRequest struct {
+	Name
+	Token  fence.Token
+	Reason string // for the log, 1 to 256 bytes
+}
+
+// A Lease is one grant of a lock, for a bounded time.
+type Lease struct {
+	Name
+	Token      fence.Token
+	ID         string // the holder's secret: needed to renew or release
+	Holder     string
+	TTL        time.Duration
+	AcquiredAt time.Time
+	ExpiresAt  time.Time
+
+	// Remaining is how long the lease still lives. A holder that counts it from
+	// before it sent the request stops no later than the service does.
+	Remaining time.Duration
+
+	// Repeated says that the lease had been granted to this request id before.
+	Repeated bool
+
+	// Abandoned is the lease that this grant took over because it ran out, and
+	// nil after a release: its holder may not have finished.
+	Abandoned *Abandoned
+}
+
+// Abandoned describes a lease that ran out instead of being released.
+type Abandoned struct {
+	Holder    string
+	Token     fence.Token
+	ExpiredAt time.Time
+}
+
+// A State is what anyone may know of a lock. It never has the lease id.
+type State struct {
+	Name
+	Held  bool
+	Token fence.Token // of the last grant; 0 when nothing is recorded: never granted, or retired
+
+	// While held.
+	Holder     string
+	Metadata   string
+	AcquiredAt time.Time
+	ExpiresAt  time.Time
+	Remaining  time.Duration
+
+	// AvailableAt is when the lock can be granted at the latest, unless it is
+	// renewed. Zero means that it can be now.
+	AvailableAt time.Time
+
+	// Abandoned is the last lease, if it ran out and nobody took over.
+	Abandoned *Abandoned
+}
+
+// Broken is the state of a lock after a break.
+type Broken struct {
+	State
+
+	// AlreadyFree says that nobody held the lock, so that no token was used up:
+	// a holder that released has its last writes accepted as before.
+	AlreadyFree bool
+}

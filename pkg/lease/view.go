@@ -1,0 +1,84 @@
+package lease
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/fence"
+)
+
+// Grant checks q under r and makes it ready to be recorded for principal, with
+// a new lease id and, unless it has one, a new request id.
+func (r Rules) Grant(q AcquireRequest, principal string) (Grant, error) {
+	if err := q.Validate(r); err != nil {
+		return Grant{}, err
+	}
+	if q.RequestID == "" {
+		q.RequestID = NewID()
+	}
+	return Grant{
+		LeaseID:   NewID(),
+		RequestID: q.RequestID,
+		Holder:    q.Holder,
+		Principal: principal,
+		Metadata:  q.Metadata,
+		TTL:       q.TTL,
+		MinHold:   q.MinHold,
+		Delay:     r.skew() + q.LockDelay,
+	}, nil
+}
+
+// NewID returns 128 random bits in 22 characters, fit for a lease id or a
+// request id.
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails; it crashes the program instead
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Lease returns the lease that holds the lock n, as seen at now. Remaining is
+// never more than ttl: the clock that wrote the record may be ahead of this one.
+func (r Record) Lease(n Name, now Instant, ttl time.Duration) Lease {
+	l := Lease{
+		Name:       n,
+		Token:      r.Token,
+		ID:         r.LeaseID,
+		Holder:     r.Holder,
+		TTL:        r.TTL,
+		AcquiredAt: r.Since.Time(),
+		ExpiresAt:  r.Expires.Time(),
+		Remaining:  min(r.Expires.Sub(now), ttl),
+	}
+	if r.PrevExpires != 0 {
+		l.Abandoned = &Abandoned{Holder: r.PrevHolder, Token: r.PrevToken, ExpiredAt: r.PrevExpires.Time()}
+	}
+	return l
+}
+
+// State returns what anyone may know of the lock n at now.
+func (r Record) State(n Name, now Instant) State {
+	s := State{Name: n, Held: r.HeldAt(now), Token: r.Token}
+	if r.Free > now {
+		s.AvailableAt = r.Free.Time()
+	}
+	switch {
+	case s.Held:
+		s.Holder, s.Metadata = r.Holder, r.Metadata
+		s.AcquiredAt, s.ExpiresAt = r.Since.Time(), r.Expires.Time()
+		s.Remaining = r.Expires.Sub(now)
+	case r.LeaseID != "":
+		s.Abandoned = &Abandoned{Holder: r.Holder, Token: r.Token, ExpiredAt: r.Expires.Time()}
+	}
+	return s
+}
+
+// checkToken guards against a record that something else has written: counting
+// from the clock, a token reaches the largest in the year 33658.
+func checkToken(t fence.Token) error {
+	if t.Valid() {
+		return nil
+	}
+	return fmt.Errorf("%w: the token %d is out of range", ErrMisconfigured, t)
+}

@@ -1,0 +1,69 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// pollInterval is how often a waiter looks, on average. A lock changes hands
+	// about half of it after a release.
+	pollInterval = 200 * time.Millisecond
+
+	// waitMargin is what a waiter leaves of the time that its caller allows, so
+	// that the caller still gets the answer.
+	waitMargin = 500 * time.Millisecond
+)
+
+// Await acquires a lock, waiting for it up to wait, and less if the context
+// ends earlier. It calls acquire once; while that is refused with [ErrHeld] it
+// polls with look, which fails in the same way while the lock is not available,
+// and calls acquire again when it is. So waiters only read: failed writes would
+// take the capacity that the holder needs to renew.
+//
+// Stores call it; others set [AcquireRequest.Wait].
+func Await(ctx context.Context, wait time.Duration, acquire func(context.Context) (Lease, error), look func(context.Context) error) (Lease, error) {
+	end := time.Now().Add(wait)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-waitMargin).Before(end) {
+		end = deadline.Add(-waitMargin)
+	}
+	l, err := acquire(ctx)
+	for notYet(err) && time.Now().Before(end) {
+		if err := sleep(ctx, min(pause(err), time.Until(end))); err != nil {
+			return Lease{}, err
+		}
+		if err = look(ctx); err == nil {
+			l, err = acquire(ctx)
+		}
+	}
+	return l, err
+}
+
+// notYet reports whether the lock may be granted later and was not now.
+func notYet(err error) bool {
+	return errors.Is(err, ErrHeld) || errors.Is(err, ErrThrottled) || errors.Is(err, ErrUnavailable)
+}
+
+// pause is how long to wait after err: half to one and a half intervals, so
+// that waiters spread out, and no longer than the lease lives.
+func pause(err error) time.Duration {
+	d := pollInterval/2 + rand.N(pollInterval)
+	var held *HeldError
+	if errors.As(err, &held) {
+		d = min(d, held.Remaining+rand.N(pollInterval/10))
+	}
+	return d
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
