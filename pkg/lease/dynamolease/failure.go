@@ -1,0 +1,66 @@
+package dynamolease
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
+)
+
+// throttles are the codes by which DynamoDB refuses a request for now. The last
+// two tell of a conflict with another request on the same item.
+var throttles = map[string]bool{
+	"ProvisionedThroughputExceededException": true,
+	"ThrottlingException":                    true,
+	"RequestLimitExceeded":                   true,
+	"ReplicatedWriteConflictException":       true,
+	"TransactionConflictException":           true,
+}
+
+// meaning translates the last error of an operation into what it says of the
+// item. A condition that failed is left as it is: the item that comes with it
+// tells whether an earlier attempt was applied.
+func (a *attempts) meaning(err error, reads bool) error {
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return err
+	}
+	kind, after := lease.ErrMisconfigured, time.Duration(0)
+	var api smithy.APIError
+	switch {
+	case a.unknown && reads:
+		kind, after = lease.ErrUnavailable, time.Second
+	case a.unknown:
+		kind, after = lease.ErrOutcomeUnknown, time.Second
+	case errors.As(err, &api) && throttles[api.ErrorCode()]:
+		kind, after = lease.ErrThrottled, time.Second
+	case unreachable(err):
+		kind, after = lease.ErrUnavailable, time.Second
+	}
+	err = fmt.Errorf("%w: dynamodb: %w", kind, err)
+	if after == 0 {
+		return err
+	}
+	return &lease.RetryError{Err: err, After: after}
+}
+
+// refused reports whether DynamoDB answered that it changed nothing: with a 4xx
+// that names an error. One without a name is from something in between.
+func refused(err error) bool {
+	var answer *smithyhttp.ResponseError
+	var api smithy.APIError
+	return errors.As(err, &answer) && answer.HTTPStatusCode() < 500 &&
+		errors.As(err, &api) && api.ErrorCode() != "UnknownError"
+}
+
+// unreachable reports whether no connection could be made.
+func unreachable(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}

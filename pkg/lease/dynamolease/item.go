@@ -1,0 +1,173 @@
+package dynamolease
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/lease"
+)
+
+// A change is a statement with its values, ready to be executed.
+type change struct {
+	statement
+	values map[string]types.AttributeValue
+}
+
+// granting turns the record seen, or any record when it is zero, into next.
+func granting(seen, next lease.Record, floor lease.Instant) change {
+	values := map[string]types.AttributeValue{
+		":seed":  num(next.Token - 1),
+		":inc":   num(1),
+		":acq":   num(next.Clock),
+		":lid":   str(next.LeaseID),
+		":rid":   str(next.RequestID),
+		":own":   str(next.Holder),
+		":sub":   str(next.Principal),
+		":now":   num(next.Since),
+		":exp":   num(next.Expires),
+		":free":  num(next.Free),
+		":hold":  num(next.Hold),
+		":dly":   num(next.Delay.Milliseconds()),
+		":ttl":   num(next.TTL.Milliseconds()),
+		":gc":    num(next.Retire),
+		":v":     num(1),
+		":zero":  num(0),
+		":empty": str(""),
+	}
+	fast := seen.Token == 0
+	if fast {
+		values[":floor"] = num(floor)
+	} else {
+		values[":inc"] = num(next.Token - seen.Token)
+		values[":old"] = num(seen.Token)
+	}
+	c := change{values: values}
+	switch meta := next.Metadata != ""; {
+	case fast && meta:
+		c.statement = grantFastMeta
+	case fast:
+		c.statement = grantFast
+	case meta:
+		c.statement = grantSlowMeta
+	default:
+		c.statement = grantSlow
+	}
+	if next.Metadata != "" {
+		values[":meta"] = str(next.Metadata)
+	}
+	return c
+}
+
+func renewing(now lease.Instant, next lease.Record) change {
+	return change{renew, map[string]types.AttributeValue{
+		":lid": str(next.LeaseID),
+		":tok": num(next.Token),
+		":now": num(now),
+		":exp": num(next.Expires),
+		":ttl": num(next.TTL.Milliseconds()),
+		":gc":  num(next.Retire),
+	}}
+}
+
+func releasing(q lease.ReleaseRequest) change {
+	return change{release, map[string]types.AttributeValue{
+		":lid": str(q.LeaseID),
+		":tok": num(q.Token),
+	}}
+}
+
+func breaking(seen, next lease.Record) change {
+	return change{breakLease, map[string]types.AttributeValue{
+		":old":  num(seen.Token),
+		":inc":  num(next.Token - seen.Token),
+		":gc":   num(next.Retire),
+		":one":  num(1),
+		":zero": num(0),
+	}}
+}
+
+func num[N ~int64 | ~int](n N) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
+}
+
+func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func key(n lease.Name) map[string]types.AttributeValue {
+	// A namespace has no '#', so no two names share a key.
+	return map[string]types.AttributeValue{"pk": str(n.Namespace + "#" + n.Lock)}
+}
+
+// decode reads an item. A missing one is the zero record.
+func decode(item map[string]types.AttributeValue) (lease.Record, error) {
+	if len(item) == 0 {
+		return lease.Record{}, nil
+	}
+	d := decoder{item: item}
+	r := lease.Record{
+		Token:       fence.Token(d.num("tok")),
+		Clock:       lease.Instant(d.num("acq")),
+		LeaseID:     d.str("lid"),
+		RequestID:   d.str("rid"),
+		Holder:      d.str("own"),
+		Principal:   d.str("sub"),
+		Metadata:    d.str("meta"),
+		Since:       lease.Instant(d.num("since")),
+		Expires:     lease.Instant(d.num("exp")),
+		Free:        lease.Instant(d.num("free")),
+		Hold:        lease.Instant(d.num("hold")),
+		TTL:         time.Duration(d.num("ttl")) * time.Millisecond,
+		Delay:       time.Duration(d.num("dly")) * time.Millisecond,
+		PrevToken:   fence.Token(d.num("ptok")),
+		PrevExpires: lease.Instant(d.num("pexp")),
+		PrevHolder:  d.str("pown"),
+		Retire:      d.num("gc"),
+	}
+	if d.err == nil && !r.Token.Valid() {
+		d.err = fmt.Errorf("token %d is out of range", r.Token)
+	}
+	if d.err != nil {
+		return lease.Record{}, fmt.Errorf("%w: the item of %v was not written by this service: %w", lease.ErrMisconfigured, d.str("pk"), d.err)
+	}
+	return r, nil
+}
+
+// A decoder reads attributes, zero for a missing one, and keeps the first error.
+type decoder struct {
+	item map[string]types.AttributeValue
+	err  error
+}
+
+func (d *decoder) num(name string) int64 {
+	switch a := d.item[name].(type) {
+	case nil:
+		return 0
+	case *types.AttributeValueMemberN:
+		n, err := strconv.ParseInt(a.Value, 10, 64)
+		if err == nil {
+			return n
+		}
+	}
+	d.fail(name)
+	return 0
+}
+
+func (d *decoder) str(name string) string {
+	switch a := d.item[name].(type) {
+	case nil:
+		return ""
+	case *types.AttributeValueMemberS:
+		return a.Value
+	}
+	d.fail(name)
+	return ""
+}
+
+func (d *decoder) fail(name string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("attribute %q is not what it should be", name)
+	}
+}
