@@ -1,0 +1,208 @@
+package httplease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
+)
+
+// A Client is a [lease.Service] that asks one over HTTP. It makes each call
+// once: whoever wants an answer after [lease.ErrOutcomeUnknown] repeats it.
+type Client struct {
+	// URL is where the service is, without the path "/v1". Required.
+	URL string
+
+	// HTTP makes the requests; its transport signs them or adds a bearer token.
+	// Nil means one that gives up after 30 s, as API Gateway does.
+	HTTP *http.Client
+}
+
+var _ lease.Service = (*Client)(nil)
+
+// Acquire implements [lease.Service].
+func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
+	b := acquireBody{
+		Lock:      q.Lock,
+		TTL:       millisOf(q.TTL),
+		Holder:    q.Holder,
+		Wait:      millisOf(q.Wait),
+		Metadata:  q.Metadata,
+		MinHold:   millisOf(q.MinHold),
+		LockDelay: millisOf(q.LockDelay),
+	}
+	if q.RequestID != "" {
+		b.RequestID = &q.RequestID
+	}
+	var out leaseBody
+	status, err := c.post(ctx, q.Namespace, "acquire", b, &out)
+	if err != nil {
+		return lease.Lease{}, err
+	}
+	l, err := out.lease()
+	l.Repeated = status == http.StatusOK
+	return l, err
+}
+
+// Renew implements [lease.Service].
+func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, error) {
+	var out leaseBody
+	_, err := c.post(ctx, q.Namespace, "renew", renewBody{q.Lock, q.LeaseID, q.Token, millisOf(q.TTL)}, &out)
+	if err != nil {
+		return lease.Lease{}, err
+	}
+	return out.lease()
+}
+
+// Release implements [lease.Service].
+func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
+	var out stateBody
+	_, err := c.post(ctx, q.Namespace, "release", releaseBody{q.Lock, q.LeaseID, q.Token}, &out)
+	if err != nil {
+		return lease.State{}, err
+	}
+	return out.state()
+}
+
+// Break implements [lease.Service].
+func (c *Client) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken, error) {
+	var out stateBody
+	_, err := c.post(ctx, q.Namespace, "break", breakBody{q.Lock, q.Token, q.Reason}, &out)
+	if err != nil {
+		return lease.Broken{}, err
+	}
+	s, err := out.state()
+	return lease.Broken{State: s, AlreadyFree: out.AlreadyFree != nil && *out.AlreadyFree}, err
+}
+
+// Get implements [lease.Service].
+func (c *Client) Get(ctx context.Context, n lease.Name) (lease.State, error) {
+	path, err := c.path(n.Namespace, "lock")
+	if err != nil {
+		return lease.State{}, err
+	}
+	var out stateBody
+	if _, err := c.do(ctx, http.MethodGet, path+"?name="+escape(n.Lock), nil, &out); err != nil {
+		return lease.State{}, inBody(err)
+	}
+	return out.state()
+}
+
+// escape percent-encodes a query value. A plus would mean a space in forms only.
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// inBody is the inverse of inQuery.
+func inBody(err error) error {
+	if invalid, ok := err.(*lease.InvalidError); ok && invalid.Field == "name" {
+		return &lease.InvalidError{Field: "lock", Reason: invalid.Reason}
+	}
+	return err
+}
+
+func (c *Client) post(ctx context.Context, namespace, action string, in, out any) (status int, err error) {
+	path, err := c.path(namespace, action)
+	if err != nil {
+		return 0, err
+	}
+	// A text that is not UTF-8 is sent as it is, for the service to refuse.
+	body, err := json.Marshal(in, jsonAsIs)
+	if err != nil {
+		return 0, fmt.Errorf("httplease: %s: %w", action, err)
+	}
+	return c.do(ctx, http.MethodPost, path, body, out)
+}
+
+// path checks the namespace here: as a part of the path it would not arrive.
+func (c *Client) path(namespace, action string) (string, error) {
+	if err := (lease.Name{Namespace: namespace, Lock: "x"}).Validate(); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(c.URL, "/") + "/v1/" + namespace + "/" + action, nil
+}
+
+var defaultHTTP = &http.Client{Timeout: 30 * time.Second}
+
+// do makes one request and reads its answer into out.
+func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) (status int, err error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	if err != nil {
+		return 0, fmt.Errorf("%w: httplease: %w", lease.ErrMisconfigured, err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	client := c.HTTP
+	if client == nil {
+		client = defaultHTTP
+	}
+	a, err := client.Do(r)
+	if err != nil {
+		return 0, unanswered(method, err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(a.Body, 64<<10))
+	if err != nil {
+		return 0, unanswered(method, err)
+	}
+	if a.StatusCode/100 == 2 {
+		if err := json.Unmarshal(text, out); err != nil {
+			return 0, unanswered(method, fmt.Errorf("the answer is not what it should be: %w", err))
+		}
+		return a.StatusCode, nil
+	}
+	return 0, refusal(method, a, text)
+}
+
+// unanswered says what it means that there is no answer that can be read.
+func unanswered(method string, err error) error {
+	var op *net.OpError
+	if method == http.MethodGet || errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("%w: httplease: %w", lease.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: httplease: %w", lease.ErrOutcomeUnknown, err)
+}
+
+// refusal reads an answer that is no success: a problem of the service, or what
+// a gateway in front of it said.
+func refusal(method string, a *http.Response, text []byte) error {
+	byStatus := func(status int) error { return gatewayError(method, status) }
+	media, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	var p problem
+	if media == "application/problem+json" && json.Unmarshal(text, &p) == nil {
+		p.Status = a.StatusCode
+		return p.error(byStatus)
+	}
+	return fmt.Errorf("%w: httplease: %s: %.200q", byStatus(a.StatusCode), a.Status, text)
+}
+
+// gatewayError is what an answer of API Gateway's own says of the outcome. A 4xx
+// never got to the service; a 5xx may have, and have been carried out.
+func gatewayError(method string, status int) error {
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return lease.ErrForbidden
+	case status == http.StatusRequestEntityTooLarge:
+		return lease.ErrInvalid
+	case status == http.StatusTooManyRequests:
+		return &lease.RetryError{Err: lease.ErrThrottled, After: time.Second}
+	case status < 500:
+		return lease.ErrMisconfigured
+	case method == http.MethodGet:
+		return &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second}
+	}
+	return &lease.RetryError{Err: lease.ErrOutcomeUnknown, After: time.Second}
+}

@@ -1,0 +1,181 @@
+package httplease
+
+import (
+	_ "embed"
+	"net/http"
+	"net/url"
+
+	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/lease"
+)
+
+func (h *Handler) acquire(c *call) error {
+	var b acquireBody
+	if err := c.read(&b); err != nil {
+		return err
+	}
+	c.name.Lock, c.holder = b.Lock, b.Holder
+	q, err := b.request(c.name)
+	if err != nil {
+		return err
+	}
+	l, err := h.Service.Acquire(c.ctx, q)
+	if err != nil {
+		return err
+	}
+	c.token = l.Token
+	if l.Repeated {
+		return c.answer(http.StatusOK, "repeated", leaseOf(l))
+	}
+	if l.Abandoned != nil {
+		return c.answer(http.StatusCreated, "granted_abandoned", leaseOf(l))
+	}
+	return c.answer(http.StatusCreated, "granted", leaseOf(l))
+}
+
+func (h *Handler) renew(c *call) error {
+	var b renewBody
+	if err := c.read(&b); err != nil {
+		return err
+	}
+	c.name.Lock, c.token = b.Lock, b.Token
+	l, err := h.Service.Renew(c.ctx, lease.RenewRequest{Name: c.name, LeaseID: b.LeaseID, Token: b.Token, TTL: b.TTL.duration()})
+	if err != nil {
+		return err
+	}
+	c.holder = l.Holder
+	return c.answer(http.StatusOK, "renewed", leaseOf(l))
+}
+
+func (h *Handler) release(c *call) error {
+	var b releaseBody
+	if err := c.read(&b); err != nil {
+		return err
+	}
+	c.name.Lock, c.token = b.Lock, b.Token
+	s, err := h.Service.Release(c.ctx, lease.ReleaseRequest{Name: c.name, LeaseID: b.LeaseID, Token: b.Token})
+	if err != nil {
+		return err
+	}
+	return c.answer(http.StatusOK, "released", stateOf(s))
+}
+
+func (h *Handler) breakLease(c *call) error {
+	var b breakBody
+	if err := c.read(&b); err != nil {
+		return err
+	}
+	c.name.Lock, c.token, c.reason = b.Lock, b.Token, b.Reason
+	s, err := h.Service.Break(c.ctx, lease.BreakRequest{Name: c.name, Token: b.Token, Reason: b.Reason})
+	if err != nil {
+		return err
+	}
+	if s.AlreadyFree {
+		return c.answer(http.StatusOK, "already_free", brokenOf(s))
+	}
+	return c.answer(http.StatusOK, "broken", brokenOf(s))
+}
+
+func (h *Handler) get(c *call) error {
+	name, err := nameFromQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	c.name.Lock = name
+	s, err := h.Service.Get(c.ctx, c.name)
+	if err != nil {
+		return inQuery(err)
+	}
+	c.token, c.holder = s.Token, s.Holder
+	return c.answer(http.StatusOK, "read", stateOf(s))
+}
+
+//go:embed openapi.json
+var openapi []byte
+
+func (h *Handler) spec(c *call) error {
+	c.outcome, c.status = "read", http.StatusOK
+	c.w.Header().Set("Content-Type", "application/openapi+json;version=3.1")
+	_, _ = c.w.Write(openapi) // the status is sent; a broken pipe is the client's to notice
+	return nil
+}
+
+func (h *Handler) healthz(c *call) error {
+	return c.answer(http.StatusOK, "read", health{Status: "ok"})
+}
+
+// nameFromQuery reads ?name=, strictly: once, and nothing else.
+func nameFromQuery(raw string) (string, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return "", &lease.InvalidError{Field: "name", Reason: "the query is not percent-encoded: " + err.Error()}
+	}
+	for key, v := range values {
+		if key != "name" {
+			return "", &lease.InvalidError{Field: key, Reason: "is not known"}
+		}
+		if len(v) > 1 {
+			return "", &lease.InvalidError{Field: key, Reason: "is given twice"}
+		}
+	}
+	return values.Get("name"), nil
+}
+
+// inQuery gives the field of an error the name that it has in a query.
+func inQuery(err error) error {
+	if invalid, ok := err.(*lease.InvalidError); ok && invalid.Field == "lock" {
+		return &lease.InvalidError{Field: "name", Reason: invalid.Reason}
+	}
+	return err
+}
+
+// The bodies of requests. What is required has no useful zero, so that a
+// missing member fails as a wrong one.
+type acquireBody struct {
+	Lock      string  `json:"lock"`
+	TTL       millis  `json:"ttl_ms"`
+	Holder    string  `json:"holder,omitzero"`
+	RequestID *string `json:"request_id,omitzero"`
+	Wait      millis  `json:"wait_ms,omitzero"`
+	Metadata  string  `json:"metadata,omitzero"`
+	MinHold   millis  `json:"min_hold_ms,omitzero"`
+	LockDelay millis  `json:"lock_delay_ms,omitzero"`
+}
+
+func (b acquireBody) request(n lease.Name) (lease.AcquireRequest, error) {
+	q := lease.AcquireRequest{
+		Name:      n,
+		TTL:       b.TTL.duration(),
+		Holder:    b.Holder,
+		Wait:      b.Wait.duration(),
+		Metadata:  b.Metadata,
+		MinHold:   b.MinHold.duration(),
+		LockDelay: b.LockDelay.duration(),
+	}
+	if b.RequestID != nil {
+		if q.RequestID = *b.RequestID; q.RequestID == "" {
+			// Its caller believes that a repeat is harmless, and has no id.
+			return q, &lease.InvalidError{Field: "request_id", Reason: "is empty"}
+		}
+	}
+	return q, nil
+}
+
+type renewBody struct {
+	Lock    string      `json:"lock"`
+	LeaseID string      `json:"lease_id"`
+	Token   fence.Token `json:"token"`
+	TTL     millis      `json:"ttl_ms"`
+}
+
+type releaseBody struct {
+	Lock    string      `json:"lock"`
+	LeaseID string      `json:"lease_id"`
+	Token   fence.Token `json:"token"`
+}
+
+type breakBody struct {
+	Lock   string      `json:"lock"`
+	Token  fence.Token `json:"token"`
+	Reason string      `json:"reason"`
+}
