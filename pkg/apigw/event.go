@@ -1,0 +1,51 @@
+package apigw
+
+// An Event is a request in payload format 2.0, as far as the adapter reads it.
+// Its members are described in the API Gateway Developer Guide, "Create AWS
+// Lambda proxy integrations for HTTP APIs in API Gateway".
+//
+// It stands in for the type in package events, which refuses a whole event when
+// one claim of a token is not a string.
+type Event struct {
+	Version         string            `json:"version"`           // "2.0"
+	RawPath         string            `json:"rawPath"`           // decoded, with the stage in front unless that is $default
+	RawQueryString  string            `json:"rawQueryString"`    // as the client sent it, without "?"
+	Cookies         []string          `json:"cookies,omitempty"` // taken out of the headers, each "name=value"
+	Headers         map[string]string `json:"headers"`           // names in lower case, repeated values joined with commas
+	Body            string            `json:"body,omitempty"`
+	IsBase64Encoded bool              `json:"isBase64Encoded"` // says how Body is written
+	RequestContext  struct {
+		Stage      string `json:"stage"`
+		RequestID  string `json:"requestId"`
+		DomainName string `json:"domainName"`
+		TimeEpoch  int64  `json:"timeEpoch"` // milliseconds since 1970
+		HTTP       struct {
+			Method   string `json:"method"`
+			Protocol string `json:"protocol"` // such as "HTTP/1.1"
+			SourceIP string `json:"sourceIp"` // IPv4 or IPv6, without port or brackets
+		} `json:"http"`
+		Authorizer Authorizer `json:"authorizer,omitzero"`
+	} `json:"requestContext"`
+}
+
+// An Authorizer is what API Gateway found out about the caller. The route's
+// kind of authorizer decides which member is set.
+type Authorizer struct {
+	IAM *IAM `json:"iam,omitempty"`
+	JWT *JWT `json:"jwt,omitempty"`
+}
+
+// IAM is the outcome of checking an AWS signature.
+type IAM struct {
+	UserARN string `json:"userArn"`
+}
+
+// JWT is the outcome of checking a token.
+type JWT struct {
+	// Claims is a map because encoding/json matches struct fields in any case: a
+	// claim "Sub" that a user may choose would stand in for "sub".
+	//
+	// API Gateway writes each claim as a string, and an array as "[a b]".
+	// Emulators and other gateways keep numbers and arrays.
+	Claims map[string]any `json:"claims"`
+}
