@@ -127,11 +127,11 @@ type Abandoned struct {
 // A State is what anyone may know of a lock. It never has the lease id.
 type State struct {
 	Name
-	Held  bool
-	Token fence.Token // of the last grant; 0 when nothing is recorded: never granted, or retired
+	Held   bool
+	Token  fence.Token // of the last grant; 0 when nothing is recorded: never granted, or retired
+	Holder string      // who holds the lock, or held it last
 
 	// While held.
-	Holder     string
 	Metadata   string
 	AcquiredAt time.Time
 	ExpiresAt  time.Time

@@ -59,15 +59,14 @@ func (r Record) Lease(n Name, now Instant, ttl time.Duration) Lease {
 
 // State returns what anyone may know of the lock n at now.
 func (r Record) State(n Name, now Instant) State {
-	s := State{Name: n, Held: r.HeldAt(now), Token: r.Token}
+	s := State{Name: n, Held: r.HeldAt(now), Token: r.Token, Holder: r.Holder}
 	if r.Free > now {
 		s.AvailableAt = r.Free.Time()
 	}
 	switch {
 	case s.Held:
-		s.Holder, s.Metadata = r.Holder, r.Metadata
+		s.Metadata, s.Remaining = r.Metadata, r.Expires.Sub(now)
 		s.AcquiredAt, s.ExpiresAt = r.Since.Time(), r.Expires.Time()
-		s.Remaining = r.Expires.Sub(now)
 	case r.LeaseID != "":
 		s.Abandoned = &Abandoned{Holder: r.Holder, Token: r.Token, ExpiredAt: r.Expires.Time()}
 	}
@@ -81,4 +80,18 @@ func checkToken(t fence.Token) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the token %d is out of range", ErrMisconfigured, t)
+}
+
+// String describes l without its id, so that a lease that is printed gives no
+// secret away.
+func (l Lease) String() string {
+	return fmt.Sprintf("%v: token %d, %q, until %s", l.Name, l.Token, l.Holder, l.ExpiresAt.Format(time.RFC3339Nano))
+}
+
+// String describes s in one line.
+func (s State) String() string {
+	if s.Held {
+		return fmt.Sprintf("%v: held, token %d, %q, until %s", s.Name, s.Token, s.Holder, s.ExpiresAt.Format(time.RFC3339Nano))
+	}
+	return fmt.Sprintf("%v: free, token %d, %q, available at %s", s.Name, s.Token, s.Holder, s.AvailableAt.Format(time.RFC3339Nano))
 }

@@ -50,8 +50,8 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 	if err != nil {
 		return lease.Lease{}, err
 	}
-	l, err := out.lease()
-	l.Repeated = status == http.StatusOK
+	l, err := out.lease(q.Name)
+	l.Repeated = err == nil && status == http.StatusOK
 	return l, err
 }
 
@@ -62,7 +62,7 @@ func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, 
 	if err != nil {
 		return lease.Lease{}, err
 	}
-	return out.lease()
+	return out.lease(q.Name)
 }
 
 // Release implements [lease.Service].
@@ -72,7 +72,7 @@ func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.Sta
 	if err != nil {
 		return lease.State{}, err
 	}
-	return out.state()
+	return out.state(http.MethodPost, q.Name)
 }
 
 // Break implements [lease.Service].
@@ -82,7 +82,7 @@ func (c *Client) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken,
 	if err != nil {
 		return lease.Broken{}, err
 	}
-	s, err := out.state()
+	s, err := out.state(http.MethodPost, q.Name)
 	return lease.Broken{State: s, AlreadyFree: out.AlreadyFree != nil && *out.AlreadyFree}, err
 }
 
@@ -96,7 +96,7 @@ func (c *Client) Get(ctx context.Context, n lease.Name) (lease.State, error) {
 	if _, err := c.do(ctx, http.MethodGet, path+"?name="+escape(n.Lock), nil, &out); err != nil {
 		return lease.State{}, inBody(err)
 	}
-	return out.state()
+	return out.state(http.MethodGet, n)
 }
 
 // escape percent-encodes a query value. A plus would mean a space in forms only.
@@ -104,7 +104,8 @@ func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+"
 
 // inBody is the inverse of inQuery.
 func inBody(err error) error {
-	if invalid, ok := err.(*lease.InvalidError); ok && invalid.Field == "name" {
+	var invalid *lease.InvalidError
+	if errors.As(err, &invalid) && invalid.Field == "name" {
 		return &lease.InvalidError{Field: "lock", Reason: invalid.Reason}
 	}
 	return err
@@ -115,10 +116,10 @@ func (c *Client) post(ctx context.Context, namespace, action string, in, out any
 	if err != nil {
 		return 0, err
 	}
-	// A text that is not UTF-8 is sent as it is, for the service to refuse.
-	body, err := json.Marshal(in, jsonAsIs)
+	body, err := json.Marshal(in)
 	if err != nil {
-		return 0, fmt.Errorf("httplease: %s: %w", action, err)
+		// Text that is not UTF-8. Repaired, it would be another lock.
+		return 0, invalidBody(err)
 	}
 	return c.do(ctx, http.MethodPost, path, body, out)
 }
@@ -139,6 +140,9 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 		return 0, context.Cause(ctx)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	if err == nil && r.URL.Host == "" {
+		err = fmt.Errorf("the URL %q has no host", c.URL)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: httplease: %w", lease.ErrMisconfigured, err)
 	}
@@ -160,7 +164,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 	}
 	if a.StatusCode/100 == 2 {
 		if err := json.Unmarshal(text, out); err != nil {
-			return 0, unanswered(method, fmt.Errorf("the answer is not what it should be: %w", err))
+			return 0, unread(method, err)
 		}
 		return a.StatusCode, nil
 	}
@@ -170,10 +174,18 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 // unanswered says what it means that there is no answer that can be read.
 func unanswered(method string, err error) error {
 	var op *net.OpError
-	if method == http.MethodGet || errors.As(err, &op) && op.Op == "dial" {
+	switch {
+	case errors.Is(err, lease.ErrUnavailable), errors.Is(err, lease.ErrMisconfigured): // it was not signed, and not sent
+		return err
+	case method == http.MethodGet, errors.As(err, &op) && op.Op == "dial":
 		return fmt.Errorf("%w: httplease: %w", lease.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: httplease: %w", lease.ErrOutcomeUnknown, err)
+}
+
+// unread is for a success that cannot be read: what it says was done.
+func unread(method string, err error) error {
+	return unanswered(method, fmt.Errorf("the answer is not what it should be: %w", err))
 }
 
 // refusal reads an answer that is no success: a problem of the service, or what
@@ -184,6 +196,9 @@ func refusal(method string, a *http.Response, text []byte) error {
 	var p problem
 	if media == "application/problem+json" && json.Unmarshal(text, &p) == nil {
 		p.Status = a.StatusCode
+		if method == http.MethodGet && p.Code == "outcome_unknown" {
+			p.Code = "unavailable" // reading has no outcome
+		}
 		return p.error(byStatus)
 	}
 	return fmt.Errorf("%w: httplease: %s: %.200q", byStatus(a.StatusCode), a.Status, text)
@@ -195,8 +210,10 @@ func gatewayError(method string, status int) error {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return lease.ErrForbidden
-	case status == http.StatusRequestEntityTooLarge:
+	case status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge:
 		return lease.ErrInvalid
+	case status == http.StatusGone: // only a service that is newer says this
+		return lease.ErrLost
 	case status == http.StatusTooManyRequests:
 		return &lease.RetryError{Err: lease.ErrThrottled, After: time.Second}
 	case status < 500:

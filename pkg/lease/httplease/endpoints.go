@@ -2,8 +2,11 @@ package httplease
 
 import (
 	_ "embed"
+	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -57,6 +60,7 @@ func (h *Handler) release(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.holder = s.Holder
 	return c.answer(http.StatusOK, "released", stateOf(s))
 }
 
@@ -70,6 +74,7 @@ func (h *Handler) breakLease(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.holder = s.Holder
 	if s.AlreadyFree {
 		return c.answer(http.StatusOK, "already_free", brokenOf(s))
 	}
@@ -110,11 +115,11 @@ func nameFromQuery(raw string) (string, error) {
 	if err != nil {
 		return "", &lease.InvalidError{Field: "name", Reason: "the query is not percent-encoded: " + err.Error()}
 	}
-	for key, v := range values {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if key != "name" {
 			return "", &lease.InvalidError{Field: key, Reason: "is not known"}
 		}
-		if len(v) > 1 {
+		if len(values[key]) > 1 {
 			return "", &lease.InvalidError{Field: key, Reason: "is given twice"}
 		}
 	}
@@ -123,7 +128,8 @@ func nameFromQuery(raw string) (string, error) {
 
 // inQuery gives the field of an error the name that it has in a query.
 func inQuery(err error) error {
-	if invalid, ok := err.(*lease.InvalidError); ok && invalid.Field == "lock" {
+	var invalid *lease.InvalidError
+	if errors.As(err, &invalid) && invalid.Field == "lock" {
 		return &lease.InvalidError{Field: "name", Reason: invalid.Reason}
 	}
 	return err

@@ -110,9 +110,12 @@ func stateOf(s lease.State) stateBody {
 		AvailableAt: stampOf(s.AvailableAt),
 		Abandoned:   abandonedOf(s.Abandoned),
 	}
+	if s.Token != 0 {
+		b.Holder = &s.Holder
+	}
 	if s.Held {
 		remaining := millisOf(s.Remaining)
-		b.State, b.Holder, b.Metadata, b.Remaining = "held", &s.Holder, s.Metadata, &remaining
+		b.State, b.Metadata, b.Remaining = "held", s.Metadata, &remaining
 		b.AcquiredAt, b.ExpiresAt = stampOf(s.AcquiredAt), stampOf(s.ExpiresAt)
 	}
 	return b

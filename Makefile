@@ -1,0 +1,54 @@
+# Pawl: make targets. `make` alone prints them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+LAMBDA_BUILD := CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w"
+PACKAGES     ?= ./...
+
+.PHONY: help
+help: ## print this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: serve
+serve: ## run the whole service on this machine (ADDR, DATA_DIR, AUTH: see localtest/server)
+	@mkdir -p .tools; go build -o .tools/server ./localtest/server; exec .tools/server
+
+.PHONY: test
+test: ## run every test, with the race detector; installs what it needs where it may
+	go test -race -timeout 15m $(PACKAGES)
+
+.PHONY: check
+check: ## gofmt, vet, staticcheck, tidy go.mod; spec and layout
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); if [ -n "$$files" ]; then echo "not formatted: $$files"; exit 1; fi
+	go mod tidy -diff
+	go vet ./...
+	go tool staticcheck ./...
+	go test ./localtest/architecture
+	go test -run 'Spec' ./pkg/lease/httplease
+
+.PHONY: ci
+ci: export CI = true
+ci: check test ## what .ci/run runs: check, then test, where nothing may be skipped
+
+.PHONY: build
+build: ## compile the Lambda function for arm64 into dist/api
+	GOARCH=arm64 $(LAMBDA_BUILD) -o dist/api/bootstrap ./functions/api
+
+.PHONY: bench
+bench: ## the benchmarks that the README speaks of, each against its yardstick in the same run
+	go test -run '^$$' -bench . -benchtime 2s ./pkg/...
+	go test -run '^$$' -bench . -benchtime 20x ./localtest/server
+
+.PHONY: soak
+soak: export ROUNDS = 20
+soak: ## the tests that find rare interleavings, for longer
+	go test -race -timeout 2h -run 'Hammer|Callers|Flaky|Fault' -v ./pkg/lease/... ./localtest/server
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for 20 seconds
+	@go list -f '{{.Dir}}' ./pkg/... | while read -r dir; do \
+		for f in $$(cd $$dir && go test -list '^Fuzz' . | grep '^Fuzz' || true); do \
+			echo "$$dir $$f"; (cd $$dir && go test -run '^$$' -fuzz "^$$f\$$" -fuzztime 20s .); \
+		done; \
+	done

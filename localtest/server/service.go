@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/gateway"
+	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+)
+
+// A service is everything behind the listener.
+type service struct {
+	handler http.Handler
+	store   string // what keeps the locks, for people to read
+	closers []func() error
+}
+
+// close ends what the service consists of, the last first.
+func (s *service) close() error {
+	var errs []error
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+// start starts everything, or nothing.
+func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err error) {
+	if s.memory {
+		if a := s.get("AUTH", "none"); a != "none" {
+			return nil, fmt.Errorf("AUTH=%s: there is no gateway to check it with -memory", a)
+		}
+		return &service{
+			handler: &httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.NewJSONHandler(log, nil))},
+			store:   "memory",
+		}, nil
+	}
+	authorizer, err := s.authorizer()
+	if err != nil {
+		return nil, err
+	}
+	service := new(service)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, service.close())
+		}
+	}()
+	bootstrap, err := service.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	db, err := localtest.StartDynamoDB(ctx, s.getenv("DATA_DIR"))
+	if err != nil {
+		return nil, err
+	}
+	service.closers = append(service.closers, db.Close)
+	service.store = db.Name
+	table := s.get("TABLE", "pawl")
+	if err := dynamolease.CreateTable(ctx, dynamolease.NewClient(db.Options()), table); err != nil {
+		return nil, err
+	}
+	env, err := s.functionEnv(ctx, db, table)
+	if err != nil {
+		return nil, err
+	}
+	service.handler = service.gateway(authorizer, bootstrap, env, log)
+	return service, nil
+}
+
+// build compiles the function as it is deployed, but for this machine.
+func (s *service) build(ctx context.Context) (bootstrap string, err error) {
+	dir, err := os.MkdirTemp("", "pawl-")
+	if err != nil {
+		return "", err
+	}
+	s.closers = append(s.closers, func() error { return os.RemoveAll(dir) })
+	bootstrap = filepath.Join(dir, "bootstrap")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc",
+		"-ldflags", "-s -w", "-o", bootstrap, "github.com/pawl-lock/pawl/functions/api")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the function: %w\n%s", err, text)
+	}
+	return bootstrap, nil
+}
+
+// functionEnv is what the stacks set for the function in AWS.
+func (s settings) functionEnv(ctx context.Context, db *localtest.DynamoDB, table string) ([]string, error) {
+	options := db.Options()
+	key, err := options.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("credentials for DynamoDB: %w", err)
+	}
+	env := []string{
+		"TABLE=" + table,
+		"AWS_REGION=" + options.Region,
+		"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint,
+		"AWS_ACCESS_KEY_ID=" + key.AccessKeyID,
+		"AWS_SECRET_ACCESS_KEY=" + key.SecretAccessKey,
+		"AWS_SESSION_TOKEN=" + key.SessionToken,
+	}
+	for _, name := range []string{"MAX_TTL_MS", "MAX_LOCK_DELAY_MS", "SKEW_MS", "RESTORED_AT_MS"} {
+		env = append(env, name+"="+s.getenv(name))
+	}
+	return env, nil
+}
+
+// gateway puts the function behind the routes that it has in AWS, twice: what
+// waits for locks never takes the processes that holders need.
+func (s *service) gateway(a gateway.Authorizer, bootstrap string, env []string, log io.Writer) http.Handler {
+	function := func(name string, concurrency int) *gateway.Lambda {
+		l := &gateway.Lambda{
+			Bootstrap:   bootstrap,
+			Env:         append(slices.Clone(env), "AWS_LAMBDA_FUNCTION_NAME="+name),
+			Concurrency: concurrency,
+			Log:         log,
+		}
+		s.closers = append(s.closers, l.Close)
+		return l
+	}
+	waiting, rest := function("pawl-acquire", 100), function("pawl-api", 100)
+	all, public := httplease.Routes()
+	g := &gateway.Gateway{Authorizer: a}
+	for _, key := range all {
+		l := rest
+		if strings.HasSuffix(key, "/acquire") {
+			l = waiting
+		}
+		g.Routes = append(g.Routes, gateway.Route{Key: key, Public: slices.Contains(public, key), Lambda: l})
+	}
+	return g
+}
