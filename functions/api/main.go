@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
+	log := slog.New(metered{slog.NewJSONHandler(os.Stdout, nil)})
 	slog.SetDefault(log)
 	store, err := newStore(os.Getenv)
 	if err != nil {
