@@ -4,11 +4,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
@@ -20,19 +20,14 @@ const maxBody = 16 << 10
 // name has been repaired on the way in is another lock.
 var strict = json.JoinOptions(
 	json.RejectUnknownMembers(true),
-	json.WithUnmarshalers(json.JoinUnmarshalers(
-		json.UnmarshalFromFunc(refuseNull[string]),
-		json.UnmarshalFromFunc(refuseNull[*string]),
-		json.UnmarshalFromFunc(refuseNull[fence.Token]),
-		json.UnmarshalFromFunc(refuseNull[millis]),
-	)),
+	json.WithUnmarshalers(json.UnmarshalFromFunc(refuseNull)),
 )
 
 var errNull = errors.New("is null")
 
 // refuseNull leaves everything but null to the default. A null is no value, and
-// is not the same as a member left out.
-func refuseNull[T any](d *jsontext.Decoder, _ *T) error {
+// is not the same as a member left out, nor as an empty body.
+func refuseNull(d *jsontext.Decoder, _ any) error {
 	if d.PeekKind() == 'n' {
 		return errNull
 	}
@@ -71,8 +66,11 @@ func invalidBody(err error) error {
 		return &lease.InvalidError{Field: member(semantic.JSONPointer), Reason: reason}
 	case errors.As(err, &syntactic):
 		reason := "the body is not JSON: " + syntactic.Err.Error()
-		if errors.Is(err, jsontext.ErrDuplicateName) {
+		switch {
+		case errors.Is(err, jsontext.ErrDuplicateName):
 			reason = "is given twice"
+		case strings.HasPrefix(syntactic.Err.Error(), "invalid surrogate pair"):
+			reason = "is not valid Unicode" // the error quotes what follows: maybe the lease id
 		}
 		return &lease.InvalidError{Field: member(syntactic.JSONPointer), Reason: reason}
 	}
@@ -109,7 +107,8 @@ func (c *call) write(status int, contentType, outcome string, body any) {
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store")
 	c.w.WriteHeader(status)
-	// Our own structs always encode, the status is sent, and a broken pipe is
-	// the client's to notice.
-	_ = json.MarshalWrite(c.w, body)
+	// The field of a problem is what the caller sent, be it UTF-8 or not. So this
+	// always encodes; the status is sent, and a broken pipe is the client's to
+	// notice.
+	_ = json.MarshalWrite(c.w, body, jsontext.AllowInvalidUTF8(true))
 }

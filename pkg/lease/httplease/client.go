@@ -132,7 +132,9 @@ func (c *Client) path(namespace, action string) (string, error) {
 	return strings.TrimSuffix(c.URL, "/") + "/v1/" + namespace + "/" + action, nil
 }
 
-var defaultHTTP = &http.Client{Timeout: 30 * time.Second}
+// stay follows no redirect. The service has none, and whoever answers with one
+// is not to have lease ids, nor the credentials that a transport adds.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // do makes one request and reads its answer into out.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) (status int, err error) {
@@ -149,9 +151,12 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	client := c.HTTP
-	if client == nil {
-		client = defaultHTTP
+	client := http.Client{Timeout: 30 * time.Second}
+	if c.HTTP != nil {
+		client = *c.HTTP
+	}
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = stay
 	}
 	a, err := client.Do(r)
 	if err != nil {

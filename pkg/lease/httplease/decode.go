@@ -1,17 +1,16 @@
 package httplease
 
 import (
-	"fmt"
+	"errors"
+	"net/http"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
-var jsonAsIs = jsontext.AllowInvalidUTF8(true)
-
-func (b leaseBody) lease() (lease.Lease, error) {
+// lease returns the lease of the lock of. Whatever else answers with a success,
+// be it a login page or a cache, grants nothing.
+func (b leaseBody) lease(of lease.Name) (lease.Lease, error) {
 	var t times
 	l := lease.Lease{
 		Name:       lease.Name{Namespace: b.Namespace, Lock: b.Lock},
@@ -24,13 +23,17 @@ func (b leaseBody) lease() (lease.Lease, error) {
 		Remaining:  b.Remaining.duration(),
 		Abandoned:  b.Abandoned.abandoned(&t),
 	}
-	if t.err == nil && (!l.Token.Valid() || l.ID == "") {
-		t.err = fmt.Errorf("it is no lease")
+	if t.err == nil && (l.Name != of || !l.Token.Valid() || l.ID == "") {
+		t.err = errors.New("it is no lease of the lock")
 	}
-	return l, t.failure()
+	if t.err != nil {
+		return lease.Lease{}, unread(http.MethodPost, t.err)
+	}
+	return l, nil
 }
 
-func (b stateBody) state() (lease.State, error) {
+// state returns the state of the lock of, as method was answered.
+func (b stateBody) state(method string, of lease.Name) (lease.State, error) {
 	var t times
 	s := lease.State{
 		Name:        lease.Name{Namespace: b.Namespace, Lock: b.Lock},
@@ -48,7 +51,13 @@ func (b stateBody) state() (lease.State, error) {
 	if b.Remaining != nil {
 		s.Remaining = b.Remaining.duration()
 	}
-	return s, t.failure()
+	if t.err == nil && (s.Name != of || b.State != "held" && b.State != "free") {
+		t.err = errors.New("it is no state of the lock")
+	}
+	if t.err != nil {
+		return lease.State{}, unread(method, t.err)
+	}
+	return s, nil
 }
 
 func (b *abandonedBody) abandoned(t *times) *lease.Abandoned {
@@ -67,12 +76,4 @@ func (t *times) parse(s stamp) time.Time {
 		t.err = err
 	}
 	return at.UTC()
-}
-
-// failure is for a success that cannot be read: what it says was done.
-func (t *times) failure() error {
-	if t.err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: httplease: the answer is not what it should be: %w", lease.ErrOutcomeUnknown, t.err)
 }

@@ -78,6 +78,7 @@ func (h *Handler) breakLease(c *call) error {
 	if s.AlreadyFree {
 		return c.answer(http.StatusOK, "already_free", brokenOf(s))
 	}
+	c.newToken = s.Token
 	return c.answer(http.StatusOK, "broken", brokenOf(s))
 }
 

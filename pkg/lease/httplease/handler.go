@@ -14,6 +14,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -34,8 +35,9 @@ type Handler struct {
 	// everything.
 	Caller func(*http.Request) Caller
 
-	once sync.Once
-	mux  *http.ServeMux
+	once    sync.Once
+	mux     *http.ServeMux
+	nowhere http.HandlerFunc
 }
 
 // A Caller is what a gateway found out about a request.
@@ -71,6 +73,9 @@ var routes = []struct {
 	{"GET", "/healthz", "", (*Handler).healthz},
 }
 
+// allow is what a path takes that has a route for the method.
+var allow = map[string]string{"POST": "POST", "GET": "GET, HEAD"}
+
 // Routes returns the patterns of all calls, as [http.ServeMux] and API Gateway
 // write them, and which of them are for everyone.
 func Routes() (all, public []string) {
@@ -95,15 +100,20 @@ type call struct {
 	status int
 
 	// For the log.
-	outcome string
-	token   fence.Token
-	holder  string
-	reason  string
+	outcome  string
+	token    fence.Token
+	newToken fence.Token // after a break of token
+	holder   string
+	reason   string
 }
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.once.Do(h.route)
+	if p := r.URL.EscapedPath(); p != path.Clean(p) {
+		h.nowhere(w, r) // ServeMux would redirect to the clean path, of another namespace maybe
+		return
+	}
 	h.mux.ServeHTTP(w, r)
 }
 
@@ -112,11 +122,12 @@ func (h *Handler) route() {
 	for _, r := range routes {
 		h.mux.HandleFunc(r.method+" "+r.path, h.serving(r.action, r.serve))
 		h.mux.HandleFunc(r.path, h.serving("", func(_ *Handler, c *call) error {
-			c.w.Header().Set("Allow", r.method)
+			c.w.Header().Set("Allow", allow[r.method])
 			return errMethod
 		}))
 	}
-	h.mux.HandleFunc("/", h.serving("", func(*Handler, *call) error { return errNotFound }))
+	h.nowhere = h.serving("", func(*Handler, *call) error { return errNotFound })
+	h.mux.HandleFunc("/", h.nowhere)
 }
 
 // serving returns a handler that makes one call, answers it, and logs it.
@@ -177,6 +188,9 @@ func (h *Handler) log(c *call, err error, took time.Duration) {
 	}
 	if c.reason != "" {
 		attrs = append(attrs, slog.String("reason", c.reason))
+	}
+	if c.newToken != 0 {
+		attrs = append(attrs, slog.Int64("new_token", int64(c.newToken)))
 	}
 	if c.status >= 500 {
 		level = slog.LevelError

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
@@ -20,12 +21,14 @@ var (
 
 // problems is the whole mapping between errors and the wire. The handler reads
 // it left to right, and takes the first that matches; the client reads it right
-// to left.
+// to left. What nothing matches is the first: an error that says nothing of the
+// outcome leaves it open, whatever else it says.
 var problems = []struct {
 	err    error
 	code   string
 	status int
 }{
+	{lease.ErrOutcomeUnknown, "outcome_unknown", http.StatusServiceUnavailable},
 	{lease.ErrHeld, "held", http.StatusConflict},
 	{lease.ErrRequestSpent, "request_spent", http.StatusConflict},
 	{lease.ErrRequestConflict, "request_conflict", http.StatusConflict},
@@ -42,7 +45,6 @@ var problems = []struct {
 	{lease.ErrUnavailable, "unavailable", http.StatusServiceUnavailable},
 	{lease.ErrClockSkew, "clock_skew", http.StatusServiceUnavailable},
 	{lease.ErrQuarantine, "quarantine", http.StatusServiceUnavailable},
-	{lease.ErrOutcomeUnknown, "outcome_unknown", http.StatusServiceUnavailable}, // last: what nothing matches is this
 }
 
 // A problem is an error on the wire: RFC 9457, problem details, with members of
@@ -63,11 +65,13 @@ type problem struct {
 // problemOf describes err. Of a failure it says what it means and not how it
 // came about: that is for the log.
 func problemOf(err error) problem {
-	i := 0
-	for i < len(problems)-1 && !errors.Is(err, problems[i].err) {
-		i++
+	known := problems[0]
+	for _, row := range problems {
+		if errors.Is(err, row.err) {
+			known = row
+			break
+		}
 	}
-	known := problems[i]
 	p := problem{
 		Type:   "urn:pawl:problem:" + known.code,
 		Title:  http.StatusText(known.status),
@@ -132,10 +136,10 @@ func (p problem) error(byStatus func(int) error) error {
 
 // trimField undoes what [lease.InvalidError] puts in front of its reason.
 func trimField(field, detail string) string {
-	if field != "" && len(detail) > len(field)+2 && detail[:len(field)+2] == field+": " {
-		return detail[len(field)+2:]
+	if field == "" {
+		return detail
 	}
-	return detail
+	return strings.TrimPrefix(detail, field+": ")
 }
 
 // refuse answers with the problem that err is.

@@ -1,0 +1,173 @@
+package httplease_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+)
+
+// as makes the calls of w those of a caller.
+func (w wire) as(c httplease.Caller) {
+	w.c.HTTP.Transport = contract{w.T, &httplease.Handler{
+		Service: w.s, Log: slog.New(slog.DiscardHandler), Caller: func(*http.Request) httplease.Caller { return c },
+	}}
+}
+
+func TestAScopedCallerMayDoWhatItsScopesNameAndNothingElse(t *testing.T) {
+	actions := []string{"acquire", "renew", "release", "break", "lock"}
+	for _, c := range []struct {
+		name   string
+		scopes []string
+		may    string
+	}{
+		{"none", nil, ""},
+		{"acquire", []string{"payments/acquire"}, "acquire"},
+		{"renew", []string{"payments/renew"}, "renew"},
+		{"release", []string{"payments/release"}, "release"},
+		{"break", []string{"payments/break"}, "break"},
+		{"lock", []string{"payments/lock"}, "lock"},
+		{"several", []string{"openid", "payments/renew", "payments/release"}, "renew release"},
+		{"all", []string{"payments/lock", "payments/acquire", "payments/break", "payments/renew", "payments/release"}, strings.Join(actions, " ")},
+		{"another namespace", []string{"refunds/acquire", "payment/renew", "paymentss/release", "/break", "lock"}, ""},
+		{"almost", []string{
+			"payments", "payments/", "payments/*", "*", "*/acquire", "Payments/acquire", "payments/ACQUIRE", " payments/acquire", "payments/acquire ",
+			"payments/acquires", "payments/acquir", "payments:acquire", "payments/acquire,payments/renew", "payments/acquire payments/renew", "/v1/payments/acquire",
+			"payments%2Facquire", "payments/get", "payments//acquire", "",
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, action := range actions {
+				bubble(t, func(w wire, l lease.Lease) {
+					method, path, body, status := "GET", "/v1/payments/lock?name=orders/42", "", http.StatusOK
+					if action != "lock" {
+						q := requestOf(l, action)
+						method, path, body = "POST", q.path(), q.body("", "")
+					}
+					if action == "acquire" {
+						status = http.StatusCreated
+					}
+					w.as(httplease.Caller{Principal: "bob", Scoped: true, Scopes: c.scopes})
+					if strings.Contains(" "+c.may+" ", " "+action+" ") {
+						if a := w.send(method, path, body); a.status != status {
+							w.Errorf("%s: got %d %s", action, a.status, a.body)
+						}
+						return
+					}
+					w.refused(method, path, body, http.StatusForbidden, "forbidden", "")
+					// Nothing is learnt of a request that may not be made.
+					w.refused(method, path, "{", http.StatusForbidden, "forbidden", "")
+					w.unchanged(l, action)
+					w.as(httplease.Caller{Principal: "bob", Scopes: c.scopes}) // what is not scoped may do everything
+					if a := w.send(method, path, body); a.status != status {
+						w.Errorf("%s, not scoped: got %d %s", action, a.status, a.body)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestTheServiceIsDescribedToEveryone(t *testing.T) {
+	w := serving(t, new(lease.Memory))
+	w.as(httplease.Caller{Scoped: true})
+	for _, path := range []string{"/healthz", "/v1/openapi.json"} {
+		if a := w.send("GET", path, ""); a.status != http.StatusOK {
+			t.Errorf("%s: got %d %s", path, a.status, a.body)
+		}
+	}
+	w.refused("GET", "/v1/payments/nothing", "", http.StatusNotFound, "not_found", "")
+	w.refused("GET", "/v1/payments/acquire", "", http.StatusMethodNotAllowed, "method_not_allowed", "")
+}
+
+func TestARequestIDIsRepeatedToItsPrincipalOnly(t *testing.T) {
+	w := serving(t, new(lease.Memory))
+	body := `{"lock":"a","ttl_ms":60000,"request_id":"` + strings.Repeat("r", 22) + `"}`
+	for _, c := range []struct {
+		principal string
+		status    int
+	}{{"alice", 201}, {"alice", 200}, {"bob", 409}, {"", 409}, {"alice", 200}} {
+		w.as(httplease.Caller{Principal: c.principal})
+		if a := w.send("POST", "/v1/payments/acquire", body); a.status != c.status || c.status == 409 && a.Code != "request_conflict" {
+			t.Errorf("%q: got %d %s, want %d", c.principal, a.status, a.body, c.status)
+		}
+	}
+}
+
+// A host that was frozen between the gateway and here grants nothing, and still
+// lets a holder give up.
+func TestACallThatWasReceivedLongAgoOnlyReleases(t *testing.T) {
+	for _, age := range []time.Duration{31 * time.Second, time.Hour, -2 * time.Second} {
+		bubble(t, func(w wire, l lease.Lease) {
+			w.as(httplease.Caller{Received: time.Now().Add(-age)})
+			for _, q := range requests(l) {
+				if q.action != "release" {
+					w.refused("POST", q.path(), q.body("", ""), http.StatusServiceUnavailable, "clock_skew", "")
+				}
+			}
+			w.unchanged(l, "the old calls")
+			q := requestOf(l, "release")
+			if a := w.send("POST", q.path(), q.body("", "")); a.status != http.StatusOK {
+				w.Errorf("release: got %d %s", a.status, a.body)
+			}
+		})
+	}
+}
+
+// within sends a request that must be answered by its deadline.
+func (w wire) within(d time.Duration, path, body string) (a answer, took time.Duration) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), d)
+	defer cancel()
+	start := time.Now()
+	h := w.c.HTTP.Transport
+	w.c.HTTP.Transport = transport(func(r *http.Request) (*http.Response, error) { return h.RoundTrip(r.WithContext(ctx)) })
+	defer func() { w.c.HTTP.Transport = h }()
+	a = w.send("POST", path, body)
+	return a, time.Since(start)
+}
+
+func TestAWaitEndsInTimeToAnswer(t *testing.T) {
+	for deadline, want := range map[time.Duration]time.Duration{
+		29 * time.Second:       20 * time.Second,
+		20 * time.Second:       20*time.Second - 800*time.Millisecond,
+		5 * time.Second:        5*time.Second - 800*time.Millisecond,
+		900 * time.Millisecond: 100 * time.Millisecond,
+		700 * time.Millisecond: 0,
+	} {
+		bubble(t, func(w wire, l lease.Lease) {
+			a, took := w.within(deadline, "/v1/payments/acquire", `{"lock":"orders/42","ttl_ms":1000,"wait_ms":20000}`)
+			if a.status != http.StatusConflict || a.Code != "held" || took != want {
+				w.Errorf("deadline in %v: got %d %s after %v, want held after %v", deadline, a.status, a.body, took, want)
+			}
+			if s, err := w.s.Get(w.Context(), l.Name); err != nil || s.Token != l.Token {
+				w.Errorf("got %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+// hanging is a store that answers nothing.
+type hanging struct{ failing }
+
+func (hanging) Renew(ctx context.Context, _ lease.RenewRequest) (lease.Lease, error) {
+	<-ctx.Done()
+	return lease.Lease{}, context.Cause(ctx)
+}
+
+func TestACallThatHangsIsAnsweredBeforeItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := serving(t, hanging{})
+		q := requestOf(some, "renew")
+		a, took := w.within(5*time.Second, q.path(), q.body("", ""))
+		if a.status != http.StatusServiceUnavailable || a.Code != "outcome_unknown" || took != 4700*time.Millisecond {
+			t.Errorf("got %d %s after %v, want outcome_unknown after 4.7s", a.status, a.body, took)
+		}
+	})
+}
