@@ -1,0 +1,129 @@
+package localtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// A DynamoDB is a running engine that passed [Probe].
+type DynamoDB struct {
+	// Endpoint is the URL it answers at.
+	Endpoint string
+
+	// Name says what it is, such as "dynoxide 1.5.0 (in memory)".
+	Name string
+
+	region      string
+	credentials aws.Credentials
+	stop        func() error // nil when somebody else runs it
+}
+
+// StartDynamoDB returns the first of these that there is:
+//
+//  1. the DynamoDB at the URL in DYNAMODB_ENDPOINT, which may be a Region of AWS
+//  2. DynamoDB Local, unpacked in the directory DYNAMODB_LOCAL_HOME, run with Java
+//  3. the image amazon/dynamodb-local, if a Docker daemon answers
+//  4. dynoxide, from PATH or built once into .tools with cargo
+//
+// The first one that is there is the one: if it does not work, that is an error,
+// and the next is not tried. An engine that is started here keeps its data in
+// dataDir, or in memory if that is empty, and runs until [DynamoDB.Close] or the
+// end of this process; ctx is for starting it. The data of one engine is of no
+// use to another.
+func StartDynamoDB(ctx context.Context, dataDir string) (*DynamoDB, error) {
+	d, err := startDynamoDB(ctx, dataDir)
+	if err != nil {
+		return nil, fmt.Errorf("localtest: %w", err)
+	}
+	return d, nil
+}
+
+func startDynamoDB(ctx context.Context, dataDir string) (*DynamoDB, error) {
+	if endpoint := os.Getenv("DYNAMODB_ENDPOINT"); endpoint != "" {
+		d, err := namedDynamoDB(endpoint)
+		if err == nil {
+			err = probe(ctx, dynamodb.New(d.Options()))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("DYNAMODB_ENDPOINT=%s: %w", endpoint, err)
+		}
+		return d, nil
+	}
+	if dataDir != "" {
+		var err error
+		if dataDir, err = filepath.Abs(dataDir); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(dataDir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	e, err := findEngine(ctx, dataDir)
+	if err != nil {
+		return nil, err
+	}
+	return e.start(ctx, freePort)
+}
+
+// awsHost finds the Region in the host name of an endpoint of AWS.
+var awsHost = regexp.MustCompile(`(?:^|\.)(?:dynamodb|ddb)(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?(?:amazonaws\.com|api\.aws)`)
+
+// namedDynamoDB is the one that the user named. Its Region and credentials are
+// the user's too, where the environment has them: it may ask for them.
+func namedDynamoDB(endpoint string) (*DynamoDB, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("not a URL such as http://127.0.0.1:8000")
+	}
+	d := &DynamoDB{
+		Endpoint: endpoint,
+		Name:     "DynamoDB from DYNAMODB_ENDPOINT",
+		region:   cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
+		credentials: aws.Credentials{
+			AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
+			SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+			SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
+		},
+	}
+	if m := awsHost.FindStringSubmatch(u.Hostname()); m != nil {
+		d.region = m[1]
+	}
+	return d, nil
+}
+
+// Options returns what [dynamodb.New] needs to reach this engine.
+func (d *DynamoDB) Options() dynamodb.Options {
+	// Engines on this machine check neither, but the SDK signs with both.
+	credentials := d.credentials
+	if !credentials.HasKeys() {
+		credentials = aws.Credentials{AccessKeyID: "pawl", SecretAccessKey: "pawl"}
+	}
+	return dynamodb.Options{
+		BaseEndpoint: aws.String(d.Endpoint),
+		Region:       cmp.Or(d.region, "us-east-1"),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return credentials, nil
+		}),
+	}
+}
+
+// Close ends what StartDynamoDB started. It is an error if that had ended by
+// itself.
+func (d *DynamoDB) Close() error {
+	if d.stop == nil {
+		return nil
+	}
+	if err := d.stop(); err != nil {
+		return fmt.Errorf("localtest: %w", err)
+	}
+	return nil
+}

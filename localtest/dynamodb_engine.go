@@ -1,0 +1,91 @@
+package localtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// An engine is a way to run DynamoDB on this machine.
+type engine struct {
+	name string
+	wait time.Duration // how long it may take until it answers
+	run  func(port int) (*process, error)
+}
+
+// start runs the engine on a port that pick thinks is free. Another program may
+// take it before the engine does; then there is another port.
+func (e *engine) start(ctx context.Context, pick func() (int, error)) (*DynamoDB, error) {
+	for attempt := 1; ; attempt++ {
+		port, err := pick()
+		if err != nil {
+			return nil, err
+		}
+		d, err := e.startOn(ctx, port)
+		if err == nil {
+			return d, nil
+		}
+		if attempt == 5 || free(port) {
+			return nil, fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+}
+
+func (e *engine) startOn(ctx context.Context, port int) (*DynamoDB, error) {
+	p, err := e.run(port)
+	if err != nil {
+		return nil, err
+	}
+	d := &DynamoDB{Endpoint: fmt.Sprintf("http://127.0.0.1:%d", port), Name: e.name, stop: sync.OnceValue(p.stop)}
+	waiting, cancel := context.WithTimeout(ctx, e.wait)
+	defer cancel()
+	if err = p.ready(waiting, d.answers); err == nil {
+		err = probe(ctx, dynamodb.New(d.Options()))
+	}
+	// Whoever has the port instead may well have answered, and passed the probe.
+	if p.hasExited() {
+		return nil, p.ended()
+	}
+	if err != nil {
+		_ = p.stop() // err says why
+		return nil, err
+	}
+	return d, nil
+}
+
+// answers fails until there is an answer to HTTP, any. A connection alone says
+// nothing: Docker accepts it before the engine runs.
+func (d *DynamoDB) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.Endpoint, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}

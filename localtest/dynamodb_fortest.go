@@ -1,0 +1,30 @@
+package localtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+var dynamoDBForTest = sync.OnceValues(func() (*DynamoDB, error) {
+	return StartDynamoDB(context.Background(), "")
+})
+
+// DynamoDBForTest returns the engine that all tests of this test binary share,
+// in memory; each test makes its own tables. The engine ends with the binary.
+// Where there is no DynamoDB to be had it skips the test, but under CI=true it
+// fails: a silent skip is how coverage dies.
+func DynamoDBForTest(t testing.TB) *DynamoDB {
+	t.Helper()
+	d, err := dynamoDBForTest()
+	if ci, _ := strconv.ParseBool(os.Getenv("CI")); !ci && errors.Is(err, errNoDynamoDB) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
