@@ -1,0 +1,180 @@
+package lease_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/lease"
+)
+
+// mine is the grant that holds the lock in held, asked for again: every call has
+// a lease id of its own.
+var mine = lease.Grant{
+	LeaseID: "lease-1b", RequestID: "request-1", Holder: "worker-1", Principal: "role-1", Metadata: "job 1",
+	TTL: time.Minute, Delay: time.Second,
+}
+
+var theirs = lease.Grant{
+	LeaseID: "lease-2", RequestID: "request-2", Holder: "worker-2", Principal: "role-2", Metadata: "job 2",
+	TTL: 10 * time.Second, Delay: time.Second,
+}
+
+func acquire(now lease.Instant, g lease.Grant, rules lease.Rules) func(lease.Record) (lease.Record, error) {
+	return func(r lease.Record) (lease.Record, error) { return r.Acquire(now, g, rules) }
+}
+
+func with(g lease.Grant, changes func(*lease.Grant)) lease.Grant {
+	changes(&g)
+	return g
+}
+
+// taken is the record after theirs is granted at now on top of before, except
+// for the token and the clock, which count on, and for what the cases say.
+func taken(before lease.Record, now lease.Instant, changes func(*lease.Record)) lease.Record {
+	return change(lease.Record{
+		Token: before.Token + 1, Clock: now,
+		LeaseID: "lease-2", RequestID: "request-2", Holder: "worker-2", Principal: "role-2", Metadata: "job 2",
+		Since: now, Expires: now + 10*second, Free: now + 11*second, TTL: 10 * time.Second, Delay: time.Second,
+		PrevToken: before.Token, PrevHolder: before.Holder,
+		Retire: int64(now+10*second+7*day+999) / 1000,
+	}, changes)
+}
+
+func unchanged(*lease.Record) {}
+
+func TestAcquire(t *testing.T) {
+	var none lease.Record
+	check(t, []transition{
+		{"the first token of a lock comes from the clock", none, acquire(noon, theirs, lease.Rules{}),
+			taken(none, noon, func(r *lease.Record) { r.Token = fence.Token(noon) + 1 }), nil},
+		{"a released lock is granted with the next token", released, acquire(noon+5*second, theirs, lease.Rules{}),
+			taken(released, noon+5*second, unchanged), nil},
+		{"a broken lock is granted with the token after the break's", broken, acquire(noon+5*second, theirs, lease.Rules{}),
+			taken(broken, noon+5*second, unchanged), nil},
+		{"a held lock is refused", held, acquire(noon, theirs, lease.Rules{}), none, lease.ErrHeld},
+		{"a lease that has just run out is not taken over: another clock may be behind", held,
+			acquire(held.Free-ms, theirs, lease.Rules{}), none, lease.ErrHeld},
+		{"a lease that ran out is taken over after the skew, and recorded", held, acquire(held.Free, theirs, lease.Rules{}),
+			taken(held, held.Free, func(r *lease.Record) { r.PrevExpires = held.Expires }), nil},
+		{"a lock delay keeps it from being taken over for longer",
+			change(held, func(r *lease.Record) { r.Free += minute; r.Delay += time.Minute }),
+			acquire(held.Free+minute-ms, theirs, lease.Rules{}), none, lease.ErrHeld},
+		{"a lock delay is recorded with the skew", none,
+			acquire(noon, with(theirs, func(g *lease.Grant) { g.Delay = time.Minute + time.Second }), lease.Rules{}),
+			taken(none, noon, func(r *lease.Record) {
+				r.Token, r.Delay, r.Free = fence.Token(noon)+1, time.Minute+time.Second, noon+71*second
+			}), nil},
+		{"a minimum hold keeps a released lock", change(released, func(r *lease.Record) { r.Hold, r.Free = noon+10*second, noon+10*second }),
+			acquire(noon+10*second-ms, theirs, lease.Rules{}), none, lease.ErrHeld},
+		{"the next grant forgets the minimum hold", change(released, func(r *lease.Record) { r.Hold, r.Free = noon+10*second, noon+10*second }),
+			acquire(noon+10*second, theirs, lease.Rules{}), taken(released, noon+10*second, unchanged), nil},
+		{"a minimum hold counts from the grant", none,
+			acquire(noon, with(theirs, func(g *lease.Grant) { g.MinHold = 3 * time.Second }), lease.Rules{}),
+			taken(none, noon, func(r *lease.Record) { r.Token, r.Hold = fence.Token(noon)+1, noon+3*second }), nil},
+		{"a grant without metadata forgets those of the last", released,
+			acquire(noon+second, with(theirs, func(g *lease.Grant) { g.Metadata = "" }), lease.Rules{}),
+			taken(released, noon+second, func(r *lease.Record) { r.Metadata = "" }), nil},
+	})
+}
+
+func TestAcquireOnASlowClock(t *testing.T) {
+	var none lease.Record
+	ahead := change(released, func(r *lease.Record) { r.Clock = noon + day })
+	check(t, []transition{
+		{"in the millisecond of the last grant the clock is counted up", released, acquire(noon, theirs, lease.Rules{}),
+			taken(released, noon, func(r *lease.Record) { r.Clock = noon + ms }), nil},
+		{"a millisecond later it is read", released, acquire(noon+ms, theirs, lease.Rules{}), taken(released, noon+ms, unchanged), nil},
+		{"behind a host that was ahead it is counted up, and the lease lives by this host's clock", ahead, acquire(noon, theirs, lease.Rules{}),
+			taken(ahead, noon, func(r *lease.Record) { r.Clock = noon + day + ms }), nil},
+		{"retirement waits until the clock has passed the token", released, acquire(noon-hour, theirs, lease.Rules{}),
+			taken(released, noon-hour, func(r *lease.Record) {
+				r.Clock, r.Retire = noon+ms, (int64(released.Token)+1+int64(7*day)+999)/1000
+			}), nil},
+		{"retirement is rounded up to a second", none, acquire(noon+ms, theirs, lease.Rules{Retention: 24 * time.Hour}),
+			taken(none, noon+ms, func(r *lease.Record) {
+				r.Token, r.Retire = fence.Token(noon)+2, int64(noon+11*second+day)/1000
+			}), nil},
+	})
+}
+
+func TestAcquireAgain(t *testing.T) {
+	var none lease.Record
+	next := taken(released, noon+5*second, func(r *lease.Record) { r.LeaseID, r.Expires, r.Free = "", 0, 0 })
+	conflict := func(changes func(*lease.Grant)) func(lease.Record) (lease.Record, error) {
+		return acquire(noon+second, with(mine, changes), lease.Rules{})
+	}
+	check(t, []transition{
+		{"while it holds the lock it is the same grant", held, acquire(noon+second, mine, lease.Rules{}), held, nil},
+		{"in its last millisecond too", held, acquire(held.Expires-ms, mine, lease.Rules{}), held, nil},
+		{"what it asks for in a repeat is ignored", held,
+			acquire(noon, with(mine, func(g *lease.Grant) { g.TTL, g.Metadata, g.MinHold = time.Hour, "other", time.Second }), lease.Rules{}), held, nil},
+		{"when it has run out it is spent, before anyone can take over", held, acquire(held.Expires, mine, lease.Rules{}), none, lease.ErrRequestSpent},
+		{"when anyone can take over it is spent still", held, acquire(held.Free+day, mine, lease.Rules{}), none, lease.ErrRequestSpent},
+		{"when it was released it is spent", released, acquire(noon+second, mine, lease.Rules{}), none, lease.ErrRequestSpent},
+		{"when it was broken it is spent", broken, acquire(noon+second, mine, lease.Rules{}), none, lease.ErrRequestSpent},
+		{"by another principal it is a conflict", held, conflict(func(g *lease.Grant) { g.Principal = "role-2" }), none, lease.ErrRequestConflict},
+		{"for another holder it is a conflict", held, conflict(func(g *lease.Grant) { g.Holder = "worker-2" }), none, lease.ErrRequestConflict},
+		{"a conflict comes before spent: strangers learn nothing", released, conflict(func(g *lease.Grant) { g.Principal = "role-2" }), none, lease.ErrRequestConflict},
+		{"after another grant it is a new request: a larger token and a lease of its own", next, acquire(noon+hour, mine, lease.Rules{}),
+			lease.Record{
+				Token: released.Token + 2, Clock: noon + hour,
+				LeaseID: "lease-1b", RequestID: "request-1", Holder: "worker-1", Principal: "role-1", Metadata: "job 1",
+				Since: noon + hour, Expires: noon + hour + minute, Free: noon + hour + minute + second, TTL: time.Minute, Delay: time.Second,
+				PrevToken: released.Token + 1, PrevHolder: "worker-2", Retire: int64(noon+hour+minute+7*day) / 1000,
+			}, nil},
+	})
+}
+
+func TestAcquireAfterARestore(t *testing.T) {
+	var none lease.Record
+	above := change(released, func(r *lease.Record) { r.Token = fence.Token(floor) + 7; r.Clock = floor })
+	live := change(held, func(r *lease.Record) { r.Expires, r.Free = floor+minute, floor+minute+second })
+	check(t, []transition{
+		{"nothing is granted below the floor", released, acquire(floor-ms, theirs, restored), none, lease.ErrQuarantine},
+		{"not even a new lock", none, acquire(floor-ms, theirs, restored), none, lease.ErrQuarantine},
+		{"not even again", held, acquire(noon, mine, restored), none, lease.ErrQuarantine},
+		{"the first grant jumps above the floor", released, acquire(floor, theirs, restored),
+			taken(released, floor, func(r *lease.Record) { r.Token = fence.Token(floor) + 1 }), nil},
+		{"a new lock is above the floor by its clock", none, acquire(floor, theirs, restored),
+			taken(none, floor, func(r *lease.Record) { r.Token = fence.Token(floor) + 1 }), nil},
+		{"later grants count by one", above, acquire(floor+second, theirs, restored), taken(above, floor+second, unchanged), nil},
+		{"a grant below the floor is not repeated: the backup may have forgotten that it was broken", live,
+			acquire(floor, mine, restored), none, lease.ErrRequestSpent},
+		{"a grant at the floor is repeated", change(live, func(r *lease.Record) { r.Token = fence.Token(floor) }),
+			acquire(floor, mine, restored), change(live, func(r *lease.Record) { r.Token = fence.Token(floor) }), nil},
+	})
+}
+
+func TestTheRefusalOfAHeldLockTellsWhoHoldsItAndForHowLong(t *testing.T) {
+	_, err := held.Acquire(noon+20*second, theirs, lease.Rules{})
+	var detail *lease.HeldError
+	if !errors.As(err, &detail) || *detail != (lease.HeldError{Holder: "worker-1", Token: held.Token, Remaining: 41 * time.Second}) {
+		t.Errorf("got %+v", err)
+	}
+	if d := detail.RetryAfter(); d != time.Second {
+		t.Errorf("retry after %v, want 1s: it may be released at any moment", d)
+	}
+}
+
+func TestTheQuarantineTellsWhenItEnds(t *testing.T) {
+	_, err := released.Acquire(floor-minute, theirs, restored)
+	var detail *lease.RetryError
+	if !errors.As(err, &detail) || detail.After != time.Minute {
+		t.Errorf("got %+v, want a RetryError after 1m", err)
+	}
+}
+
+func TestTokensEndWhereGuardsStopReadingThem(t *testing.T) {
+	for token, want := range map[fence.Token]error{fence.Max - 1: nil, fence.Max: lease.ErrMisconfigured} {
+		r := change(released, func(r *lease.Record) { r.Token = token })
+		if _, err := r.Acquire(noon+second, theirs, lease.Rules{}); !errors.Is(err, want) {
+			t.Errorf("acquire after %d: got error %v, want %v", token, err, want)
+		}
+		r.LeaseID = "lease-1"
+		if _, err := r.Break(noon, token, lease.Rules{}); !errors.Is(err, want) {
+			t.Errorf("break of %d: got error %v, want %v", token, err, want)
+		}
+	}
+}

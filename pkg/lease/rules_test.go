@@ -1,0 +1,147 @@
+package lease_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
+)
+
+func TestRulesHaveLimits(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, c := range []struct {
+		name  string
+		rules lease.Rules
+		valid bool
+	}{
+		{"the defaults", lease.Rules{}, true},
+		{"the shortest maximum TTL", lease.Rules{MaxTTL: time.Second}, true},
+		{"a maximum TTL below the shortest TTL", lease.Rules{MaxTTL: time.Second - 1}, false},
+		{"the longest maximum TTL", lease.Rules{MaxTTL: 24 * time.Hour}, true},
+		{"a longer maximum TTL", lease.Rules{MaxTTL: 24*time.Hour + 1}, false},
+		{"a negative maximum TTL", lease.Rules{MaxTTL: -time.Hour}, false},
+		{"the longest lock delay", lease.Rules{MaxLockDelay: time.Minute}, true},
+		{"a longer lock delay", lease.Rules{MaxLockDelay: time.Minute + 1}, false},
+		{"a negative lock delay", lease.Rules{MaxLockDelay: -1}, false},
+		{"the largest skew", lease.Rules{Skew: time.Minute}, true},
+		{"a larger skew", lease.Rules{Skew: time.Minute + 1}, false},
+		{"a negative skew, with which two would hold a lock", lease.Rules{Skew: -1}, false},
+		{"the shortest retention", lease.Rules{Retention: 24 * time.Hour}, true},
+		{"a retention shorter than a request can be under way", lease.Rules{Retention: 24*time.Hour - 1}, false},
+		{"the longest retention", lease.Rules{Retention: 10 * year}, true},
+		{"a longer retention", lease.Rules{Retention: 10*year + 1}, false},
+	} {
+		if err := c.rules.Validate(); (err == nil) != c.valid {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+	}
+}
+
+func TestTheFloorIsAboveAllThatARestoreCanHaveForgotten(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rules lease.Rules
+		want  lease.Instant
+	}{
+		{"without a restore there is none", lease.Rules{}, 0},
+		{"the defaults", restored, floor},
+		{"the longest TTL, lock delay and skew", lease.Rules{RestoredAt: noon.Time(), MaxTTL: 24 * time.Hour, MaxLockDelay: 7 * time.Second, Skew: 3 * time.Second},
+			noon + day + 10*second},
+		{"a short TTL counts as a minute", lease.Rules{RestoredAt: noon.Time(), MaxTTL: time.Second, MaxLockDelay: time.Second, Skew: time.Second},
+			noon + minute + 2*second},
+	} {
+		if got := c.rules.Floor(); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestADoubtfulClockGrantsNothing(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		received time.Time
+		rules    lease.Rules
+		open     bool
+	}{
+		{"nothing is known of the gateway's clock", time.Time{}, lease.Rules{}, true},
+		{"both say the same", noon.Time(), lease.Rules{}, true},
+		{"the call waited as long as the gateway does", (noon - 30*second).Time(), lease.Rules{}, true},
+		{"the call is older: its caller has been told that it failed", (noon - 30*second - ms).Time(), lease.Rules{}, false},
+		{"the process was frozen for days", (noon - 3*day).Time(), lease.Rules{}, false},
+		{"the call comes from the future, within the skew", (noon + second).Time(), lease.Rules{}, true},
+		{"the call comes from the future", (noon + second + ms).Time(), lease.Rules{}, false},
+		{"a larger skew is allowed", (noon + 5*second).Time(), lease.Rules{Skew: 5 * time.Second}, true},
+		{"no more than that", (noon + 5*second + ms).Time(), lease.Rules{Skew: 5 * time.Second}, false},
+	} {
+		err := c.rules.Open(noon, &lease.Call{Received: c.received})
+		if (err == nil) != c.open {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+		var detail *lease.RetryError
+		if !c.open && (!errors.Is(err, lease.ErrClockSkew) || !errors.As(err, &detail) || detail.After <= 0) {
+			t.Errorf("%s: got %v, want ErrClockSkew, to be tried again", c.name, err)
+		}
+	}
+}
+
+func TestAGrantWaitsForTheSkewAndTheLockDelay(t *testing.T) {
+	q := lease.AcquireRequest{
+		Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute, Holder: "worker-1", RequestID: lease.NewID(),
+		Metadata: "job 1", MinHold: 2 * time.Second, LockDelay: 3 * time.Second,
+	}
+	got, err := lease.Rules{Skew: 4 * time.Second}.Grant(q, "role-1")
+	want := lease.Grant{
+		LeaseID: got.LeaseID, RequestID: q.RequestID, Holder: "worker-1", Principal: "role-1", Metadata: "job 1",
+		TTL: time.Minute, MinHold: 2 * time.Second, Delay: 7 * time.Second,
+	}
+	if err != nil || got != want {
+		t.Errorf("got %+v, error %v, want %+v", got, err, want)
+	}
+	if g, err := (lease.Rules{}).Grant(q, ""); err != nil || g.Delay != 4*time.Second {
+		t.Errorf("got a delay of %v, error %v, want the default skew of 1s and 3s", g.Delay, err)
+	}
+	q.TTL = 0
+	if g, err := (lease.Rules{}).Grant(q, ""); err == nil || g != (lease.Grant{}) {
+		t.Errorf("got %+v from a request without a TTL", g)
+	}
+}
+
+func TestEveryGrantHasIDsOfItsOwn(t *testing.T) {
+	q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute}
+	seen := make(map[string]bool)
+	for range 1000 {
+		g, err := lease.Rules{}.Grant(q, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{g.LeaseID, g.RequestID} {
+			if seen[id] || len(id) != 22 {
+				t.Fatalf("%q is not 128 bits in base64, or not new", id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+func TestInstantsRoundSoThatNothingEndsLate(t *testing.T) {
+	for name, c := range map[string]struct{ got, want int64 }{
+		"a time is rounded down":             {int64(lease.At(noon.Time().Add(time.Millisecond - 1))), int64(noon)},
+		"no time is zero":                    {int64(lease.At(time.Time{})), 0},
+		"a duration is rounded down":         {int64(noon.Add(2*time.Millisecond - 1)), int64(noon + ms)},
+		"a difference":                       {int64((noon + second).Sub(noon)), int64(time.Second)},
+		"seconds are rounded up":             {(noon + ms).Seconds(), int64(noon)/1000 + 1},
+		"whole seconds stay":                 {noon.Seconds(), int64(noon) / 1000},
+		"the last millisecond counts as one": {(noon + second - ms).Seconds(), int64(noon)/1000 + 1},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %d, want %d", name, c.got, c.want)
+		}
+	}
+	if got := lease.Instant(0).Time(); !got.IsZero() {
+		t.Errorf("zero became %v", got)
+	}
+	if got := noon.Time(); lease.At(got) != noon || got.Location() != time.UTC {
+		t.Errorf("noon became %v", got)
+	}
+}
