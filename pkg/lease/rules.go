@@ -79,6 +79,16 @@ func (r Rules) Open(now Instant, c *Call) error {
 	return nil
 }
 
+// Agree fails with [ErrClockSkew] when the clock of the store is ahead of this
+// host's by at least least and at most most, and none of that is within the
+// skew: then this host must not grant, renew or break.
+func (r Rules) Agree(least, most time.Duration) error {
+	if least > r.skew() || most < -r.skew() {
+		return &RetryError{Err: ErrClockSkew, After: time.Second}
+	}
+	return nil
+}
+
 // maxCallAge is how long API Gateway waits for an integration. The caller of
 // an older call has been told that it failed.
 const maxCallAge = 30 * time.Second

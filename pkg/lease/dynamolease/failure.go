@@ -1,6 +1,7 @@
 package dynamolease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -26,7 +27,7 @@ var throttles = map[string]bool{
 // meaning translates the last error of an operation into what it says of the
 // item. A condition that failed is left as it is: the item that comes with it
 // tells whether an earlier attempt was applied.
-func (a *attempts) meaning(err error, reads bool) error {
+func (a *attempts) meaning(err error) error {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
 		return err
@@ -34,13 +35,14 @@ func (a *attempts) meaning(err error, reads bool) error {
 	kind, after := lease.ErrMisconfigured, time.Duration(0)
 	var api smithy.APIError
 	switch {
-	case a.unknown && reads:
+	case a.unknown && a.reads:
 		kind, after = lease.ErrUnavailable, time.Second
 	case a.unknown:
 		kind, after = lease.ErrOutcomeUnknown, time.Second
 	case errors.As(err, &api) && throttles[api.ErrorCode()]:
 		kind, after = lease.ErrThrottled, time.Second
-	case unreachable(err):
+	case unreachable(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		// The context ended between two attempts that were refused.
 		kind, after = lease.ErrUnavailable, time.Second
 	}
 	err = fmt.Errorf("%w: dynamodb: %w", kind, err)
@@ -48,6 +50,11 @@ func (a *attempts) meaning(err error, reads bool) error {
 		return err
 	}
 	return &lease.RetryError{Err: err, After: after}
+}
+
+// outcomeUnknown is for what only the answer told.
+func outcomeUnknown(reason string) error {
+	return &lease.RetryError{Err: fmt.Errorf("%w: dynamodb: %s", lease.ErrOutcomeUnknown, reason), After: time.Second}
 }
 
 // refused reports whether DynamoDB answered that it changed nothing: with a 4xx

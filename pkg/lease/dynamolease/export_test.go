@@ -1,0 +1,4 @@
+package dynamolease
+
+// Decode is for tests that compare an item with the record that it should be.
+var Decode = decode

@@ -1,0 +1,200 @@
+package dynamolease
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/lease"
+)
+
+// The statements as the protocol has them.
+const (
+	setGrant = `SET #tok = if_not_exists(#tok, :seed) + :inc, #acq = :acq, #lid = :lid, #rid = :rid, #own = :own,
+		#sub = :sub, #since = :now, #exp = :exp, #free = :free, #hold = :hold, #dly = :dly, #ttl = :ttl, #gc = :gc, #v = :v,
+		#ptok = if_not_exists(#tok, :zero), #pexp = if_not_exists(#exp, :zero), #pown = if_not_exists(#own, :empty)`
+	ifFast = `(attribute_not_exists(#tok) OR (#acq < :now AND #tok >= :floor))
+		AND (attribute_not_exists(#free) OR #free <= :now) AND (attribute_not_exists(#rid) OR #rid <> :rid)`
+	ifSlow = `#tok = :old AND (attribute_not_exists(#free) OR #free <= :now) AND (attribute_not_exists(#rid) OR #rid <> :rid)`
+)
+
+func TestTheStatementsAreThoseOfTheProtocol(t *testing.T) {
+	for name, c := range map[string]struct {
+		statement         statement
+		update, condition string
+	}{
+		"a fast grant":                {grantFast, setGrant + " REMOVE #meta", ifFast},
+		"a fast grant with metadata":  {grantFastMeta, setGrant + ", #meta = :meta", ifFast},
+		"a slow grant":                {grantSlow, setGrant + " REMOVE #meta", ifSlow},
+		"a slow grant with metadata":  {grantSlowMeta, setGrant + ", #meta = :meta", ifSlow},
+		"a renewal":                   {renew, "SET #exp = :exp, #free = :exp + #dly, #ttl = :ttl, #gc = :gc", "#lid = :lid AND #tok = :tok AND #exp > :now AND #exp < :exp"},
+		"a release":                   {release, "SET #free = #hold REMOVE #lid, #exp", "#lid = :lid AND #tok = :tok"},
+		"a break, which is no grant ": {breakLease, "SET #tok = #tok + :inc, #acq = #acq + :one, #free = :zero, #hold = :zero, #gc = :gc REMOVE #lid, #exp", "#tok = :old AND attribute_exists(#lid)"},
+	} {
+		if got, want := normalUpdate(c.statement.update), normalUpdate(c.update); got != want {
+			t.Errorf("%s: the update is\n%s\nwant\n%s", name, got, want)
+		}
+		if got, want := normalCondition(t, c.statement.condition), normalCondition(t, c.condition); got != want {
+			t.Errorf("%s: the condition is\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
+// normalUpdate brings the clauses of an update, and their parts, in order.
+func normalUpdate(s string) string {
+	var clauses []string
+	for _, clause := range regexp.MustCompile(`(?:SET|REMOVE)[^A-Z]*`).FindAllString(strings.Join(strings.Fields(s), ""), -1) {
+		verb := regexp.MustCompile(`^[A-Z]+`).FindString(clause)
+		parts := regexp.MustCompile(`,(#\w+(?:=|$|,))`).ReplaceAllString(strings.TrimPrefix(clause, verb), "\n$1")
+		lines := strings.Split(parts, "\n")
+		slices.Sort(lines)
+		clauses = append(clauses, verb+" "+strings.Join(lines, ", "))
+	}
+	slices.Sort(clauses)
+	return strings.Join(clauses, " ")
+}
+
+// normalCondition parses a condition as DynamoDB does, AND before OR, and writes
+// it so that only what it means is left: parentheses decide whether a lease can
+// be stolen.
+func normalCondition(t *testing.T, s string) string {
+	t.Helper()
+	p := parser{tokens: regexp.MustCompile(`attribute_\w+\s*\(#\w+\)|[()]|[^\s()]+`).FindAllString(s, -1)}
+	normal := p.list("OR", func() string { return p.list("AND", p.term) })
+	if len(p.tokens) > 0 {
+		t.Fatalf("cannot read %q from %v on", s, p.tokens)
+	}
+	return normal
+}
+
+type parser struct{ tokens []string }
+
+func (p *parser) next() string {
+	if len(p.tokens) == 0 {
+		return ""
+	}
+	token := p.tokens[0]
+	p.tokens = p.tokens[1:]
+	return token
+}
+
+// list reads terms joined by one word. A list within a list of the same kind is
+// part of it.
+func (p *parser) list(word string, term func() string) string {
+	var terms []string
+	for {
+		one := term()
+		if inner, ok := strings.CutPrefix(one, word+"["); ok {
+			terms = append(terms, split(strings.TrimSuffix(inner, "]"))...)
+		} else {
+			terms = append(terms, one)
+		}
+		if len(p.tokens) == 0 || p.tokens[0] != word {
+			break
+		}
+		p.next()
+	}
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	slices.Sort(terms)
+	return word + "[" + strings.Join(terms, ", ") + "]"
+}
+
+// split divides at the commas that are in no brackets.
+func split(s string) []string {
+	depth := 0
+	return strings.Split(strings.Map(func(r rune) rune {
+		switch {
+		case r == '[':
+			depth++
+		case r == ']':
+			depth--
+		case r == ',' && depth == 0:
+			return '\n'
+		}
+		return r
+	}, s), "\n ")
+}
+
+func (p *parser) term() string {
+	token := p.next()
+	switch {
+	case token == "(":
+		inner := p.list("OR", func() string { return p.list("AND", p.term) })
+		p.next()
+		return inner
+	case strings.HasPrefix(token, "attribute_"):
+		return strings.ReplaceAll(token, " ", "")
+	}
+	return token + " " + p.next() + " " + p.next()
+}
+
+func TestConditionsAreReadAsDynamoDBReadsThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"AND binds tighter than OR":   {"#a = :a OR #b = :b AND #c = :c", "#a = :a OR (#b = :b AND #c = :c)", true},
+		"and not the other way round": {"#a = :a OR #b = :b AND #c = :c", "(#a = :a OR #b = :b) AND #c = :c", false},
+		"the order does not matter":   {"#a = :a AND #b = :b AND #c = :c", "(#c = :c AND #a = :a) AND (#b = :b)", true},
+		"what is compared does":       {"#a < :a", "#a <= :a", false},
+	} {
+		if same := normalCondition(t, c.a) == normalCondition(t, c.b); same != c.same {
+			t.Errorf("%s: got %t for %s and %s", name, same, c.a, c.b)
+		}
+	}
+}
+
+// DynamoDB refuses a request with a name or value that is not used, or is
+// missing. An engine for tests may not.
+func TestEveryChangeHasTheNamesAndValuesThatItUses(t *testing.T) {
+	next := lease.Record{Token: 8, Clock: 1, LeaseID: "id", Expires: 2, Free: 3, TTL: time.Second, Delay: time.Second}
+	meta := next
+	meta.Metadata = "job"
+	seen := lease.Record{Token: 7, LeaseID: "id"}
+	for name, c := range map[string]change{
+		"a fast grant":               granting(lease.Record{}, next, 5),
+		"a fast grant with metadata": granting(lease.Record{}, meta, 5),
+		"a slow grant":               granting(seen, next, 5),
+		"a slow grant with metadata": granting(seen, meta, 5),
+		"a renewal":                  renewing(1, next),
+		"a release":                  releasing(lease.ReleaseRequest{LeaseID: "id", Token: 7}),
+		"a break":                    breaking(seen, next),
+	} {
+		text := c.update + " " + c.condition
+		if got, want := slices.Sorted(maps.Keys(c.values)), used(text, `:\w+`); !slices.Equal(got, want) {
+			t.Errorf("%s: has the values\n%v, uses\n%v", name, got, want)
+		}
+		if got, want := slices.Sorted(maps.Keys(c.names)), used(text, `#\w+`); !slices.Equal(got, want) {
+			t.Errorf("%s: has the names\n%v, uses\n%v", name, got, want)
+		}
+		for alias, attribute := range c.names {
+			if alias != "#"+attribute {
+				t.Errorf("%s: %s stands for %s", name, alias, attribute)
+			}
+		}
+		// Any name may become a reserved word: only aliases are used.
+		if bare := regexp.MustCompile(`(^|[\s(,])[a-z]\w*\s*([=<>+,)]|$)`).FindString(text); bare != "" {
+			t.Errorf("%s: uses %q without an alias", name, bare)
+		}
+	}
+}
+
+func used(text, placeholder string) []string {
+	found := regexp.MustCompile(placeholder).FindAllString(text, -1)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func TestAGrantOfALargeTokenIsWrittenExactly(t *testing.T) {
+	c := granting(lease.Record{Token: 7}, lease.Record{Token: fence.Max, Clock: 1, LeaseID: "id"}, 0)
+	d := decoder{item: c.values}
+	if inc, old := d.num(":inc"), d.num(":old"); d.err != nil || fence.Token(inc+old) != fence.Max {
+		t.Errorf("got %d on top of %d, error %v", inc, old, d.err)
+	}
+}

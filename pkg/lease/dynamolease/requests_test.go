@@ -1,0 +1,193 @@
+package dynamolease_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+)
+
+// A scene is a lock of its own at noon, with the lease that its test begins with.
+type scene struct {
+	*dynamolease.Store
+	t    *testing.T
+	ctx  context.Context // counts the requests
+	now  *lease.Instant
+	q    lease.AcquireRequest
+	held lease.Lease
+}
+
+func (s *scene) acquire() error { _, err := s.Acquire(s.ctx, s.q); return err }
+
+func (s *scene) other() error {
+	q := s.q
+	q.RequestID = lease.NewID()
+	_, err := s.Acquire(s.ctx, q)
+	return err
+}
+
+func (s *scene) renew(ttl time.Duration) error {
+	_, err := s.Renew(s.ctx, lease.RenewRequest{Name: s.q.Name, LeaseID: s.held.ID, Token: s.held.Token, TTL: ttl})
+	return err
+}
+
+func (s *scene) release() error {
+	_, err := s.Release(s.ctx, lease.ReleaseRequest{Name: s.q.Name, LeaseID: s.held.ID, Token: s.held.Token})
+	return err
+}
+
+func (s *scene) breaks() error {
+	_, err := s.Break(s.ctx, lease.BreakRequest{Name: s.q.Name, Token: s.held.Token, Reason: "test"})
+	return err
+}
+
+// restored has the table come from a backup at noon. It waits for the floor.
+func (s *scene) restored() {
+	s.Rules.RestoredAt = noon.Time()
+	*s.now = s.Rules.Floor()
+}
+
+// What the operations cost is part of the protocol: users pay for it.
+func TestWhatTheOperationsCost(t *testing.T) {
+	x := newTable(t)
+	free := func(s *scene) { s.must(s.release()) }
+	nothing := func(*scene) {}
+	for _, c := range []struct {
+		name    string
+		prepare func(*scene) // what has happened to the lease that is held
+		do      func(*scene) error
+		err     error
+		cost    int // writes
+	}{
+		{"a first grant", func(s *scene) { s.q.Lock += " too" }, (*scene).other, nil, 1},
+		{"a grant after a release", func(s *scene) { free(s); *s.now++ }, (*scene).other, nil, 1},
+		{"a takeover", func(s *scene) { *s.now += hour }, (*scene).other, nil, 1},
+		{"a renewal", func(s *scene) { *s.now++ }, func(s *scene) error { return s.renew(time.Minute) }, nil, 1},
+		{"a renewal that extends nothing", nothing, func(s *scene) error { return s.renew(time.Second) }, nil, 1},
+		{"a renewal too late", func(s *scene) { *s.now += hour }, func(s *scene) error { return s.renew(time.Minute) }, lease.ErrExpired, 1},
+		{"a release", nothing, (*scene).release, nil, 1},
+		{"a release again", free, (*scene).release, nil, 1},
+		{"a break", nothing, (*scene).breaks, nil, 1},
+		{"a break of what is free", free, (*scene).breaks, nil, 1},
+		{"a refusal", nothing, (*scene).other, lease.ErrHeld, 1},
+		{"a repeat", nothing, (*scene).acquire, nil, 1},
+		{"a repeat too late", free, (*scene).acquire, lease.ErrRequestSpent, 1},
+		{"a request id of someone else", func(s *scene) { s.q.Holder = "worker-2" }, (*scene).acquire, lease.ErrRequestConflict, 1},
+		{"a grant in the millisecond of the last", free, (*scene).other, nil, 2},
+		{"a grant on a slow clock", func(s *scene) { free(s); *s.now -= minute }, (*scene).other, nil, 2},
+		{"the first grant after a restore", func(s *scene) { free(s); s.restored() }, (*scene).other, nil, 2},
+		{"the second grant after a restore", func(s *scene) {
+			s.restored()
+			s.q.RequestID = lease.NewID()
+			l, err := s.Acquire(s.t.Context(), s.q)
+			s.must(err)
+			s.held = l
+			free(s)
+			*s.now++
+		}, (*scene).other, nil, 1},
+		{"a grant in the quarantine", func(s *scene) { free(s); s.restored(); *s.now-- }, (*scene).other, lease.ErrQuarantine, 0},
+		{"a break in the quarantine", func(s *scene) { s.restored(); *s.now-- }, (*scene).breaks, lease.ErrQuarantine, 0},
+		{"a renewal below the floor", (*scene).restored, func(s *scene) error { return s.renew(time.Hour) }, lease.ErrLost, 0},
+		{"a release below the floor", (*scene).restored, (*scene).release, nil, 1},
+		{"an invalid request", func(s *scene) { s.q.TTL = 0 }, (*scene).acquire, lease.ErrInvalid, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := noon
+			s := &scene{Store: x.store(&now, lease.Rules{}), t: t, ctx: t.Context(), now: &now, q: lease.AcquireRequest{
+				Name: lease.Name{Namespace: "a", Lock: lease.NewID()}, TTL: time.Minute, Holder: "worker-1", RequestID: lease.NewID(),
+			}}
+			held, err := s.Acquire(t.Context(), s.q)
+			s.must(err)
+			s.held = held
+			c.prepare(s)
+			x.sent.take()
+			call := new(lease.Call)
+			s.ctx = lease.WithCall(t.Context(), call)
+			if err := c.do(s); !errors.Is(err, c.err) {
+				t.Errorf("got error %v, want %v", err, c.err)
+			}
+			want := slices.Repeat([]string{"UpdateItem"}, c.cost)
+			if sent := x.sent.take(); !slices.Equal(sent, want) || call.Requests != c.cost {
+				t.Errorf("sent %v, counted %d, want %v", sent, call.Requests, want)
+			}
+			if counted := call.StoreTime > 0; counted != (c.cost > 0) {
+				t.Errorf("the requests took %v", call.StoreTime)
+			}
+		})
+	}
+}
+
+func (s *scene) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestARefusalInOneRequestTellsWhoHoldsTheLockAndForHowLong(t *testing.T) {
+	x := newTable(t)
+	now := noon
+	s := x.store(&now, lease.Rules{})
+	q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Minute, Holder: "worker-1", LockDelay: 3 * time.Second}
+	l, err := s.Acquire(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.sent.take()
+	now += 20 * second
+	_, err = s.Acquire(t.Context(), q)
+	var held *lease.HeldError
+	if !errors.As(err, &held) || *held != (lease.HeldError{Holder: "worker-1", Token: l.Token, Remaining: 44 * time.Second}) {
+		t.Errorf("got %+v", err)
+	}
+	if sent := x.sent.take(); len(sent) != 1 {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// Failed writes would take the capacity that the holder needs to renew.
+func TestWaitersWriteOnceAndThenOnlyRead(t *testing.T) {
+	t.Parallel()
+	x := newTable(t)
+	s := x.store(nil, lease.Rules{})
+	q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Minute, Wait: time.Second}
+	l, err := s.Acquire(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.sent.take()
+	call := new(lease.Call)
+	if _, err := s.Acquire(lease.WithCall(t.Context(), call), q); !errors.Is(err, lease.ErrHeld) {
+		t.Fatalf("got error %v, want ErrHeld", err)
+	}
+	sent := x.sent.take()
+	if len(sent) < 3 || sent[0] != "UpdateItem" || slices.Contains(sent[1:], "UpdateItem") {
+		t.Errorf("in vain: sent %v, want an UpdateItem and then only GetItem", sent)
+	}
+	if call.Requests != len(sent) {
+		t.Errorf("counted %d requests of %d", call.Requests, len(sent))
+	}
+
+	// The first look releases the lock, the second finds it free.
+	looks := 0
+	s.Now = func() time.Time {
+		if looks++; looks == 2 {
+			if _, err := x.store(nil, lease.Rules{}).Release(t.Context(), lease.ReleaseRequest{Name: l.Name, LeaseID: l.ID, Token: l.Token}); err != nil {
+				t.Error(err)
+			}
+			x.sent.take()
+		}
+		return time.Now()
+	}
+	q.Wait = 10 * time.Second
+	if _, err := s.Acquire(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if sent := x.sent.take(); !slices.Equal(sent, []string{"GetItem", "UpdateItem"}) {
+		t.Errorf("after the release: sent %v, want a GetItem and an UpdateItem", sent)
+	}
+}
