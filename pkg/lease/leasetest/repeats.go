@@ -45,6 +45,26 @@ var repeats = []Promise{
 			t.Errorf("abandoned is %+v, want token %d", again.Abandoned, first.Token)
 		}
 	}},
+	{"two tries of one request that wait at the same time get the same lease", func(t *testing.T, s lease.Service) {
+		c := on(t, s)
+		l := c.acquire(c.request())
+		q := c.request()
+		q.Wait = 15 * time.Second
+		granted := make(chan lease.Lease)
+		for range 2 {
+			go func() {
+				l, err := s.Acquire(t.Context(), q)
+				if err != nil {
+					t.Errorf("acquire: %v", err)
+				}
+				granted <- l
+			}()
+		}
+		time.AfterFunc(300*time.Millisecond, func() { _, _ = c.release(l) }) // when both have been refused once
+		if a, b := <-granted, <-granted; a.Token != b.Token || a.ID != b.ID {
+			t.Errorf("got %v and %v", a, b)
+		}
+	}},
 	{"a request id whose grant has ended is spent", func(t *testing.T, s lease.Service) {
 		c := on(t, s)
 		q := c.request()
