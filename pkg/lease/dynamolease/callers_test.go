@@ -48,12 +48,12 @@ func (h *hosts) Get(ctx context.Context, n lease.Name) (lease.State, error) {
 	return h.any().Get(ctx, n)
 }
 
+// It is not parallel: so many callers would slow other tests down.
 func TestTwoHundredCallersOfHostsWhoseClocksAreOffShareALock(t *testing.T) {
-	t.Parallel()
 	const skew = 500 * time.Millisecond // to either side: together no more than the rules allow
 	x := newTable(t)
 	rounds, _ := strconv.Atoi(os.Getenv("ROUNDS"))
-	h := &hosts{enough: int64(30 * max(rounds, 1))}
+	h := &hosts{enough: int64(20 * max(rounds, 1))}
 	for _, off := range []time.Duration{-skew, -skew / 3, 0, skew / 2, skew} {
 		s := x.store(nil, lease.Rules{})
 		s.Now = func() time.Time { return time.Now().Add(off) }
@@ -64,7 +64,7 @@ func TestTwoHundredCallersOfHostsWhoseClocksAreOffShareALock(t *testing.T) {
 	defer h.stop()
 	history := leasetest.Hammer{
 		Service: h, Name: lease.Name{Namespace: "callers", Lock: "lock"},
-		Callers: 200, TTL: 2 * time.Second, Wait: time.Second, Abandon: .02,
+		Callers: 200, TTL: 2 * time.Second, Wait: 3 * time.Second, Abandon: .05,
 	}.Run(ctx)
 
 	var checked leasetest.History

@@ -151,43 +151,49 @@ func TestARefusalInOneRequestTellsWhoHoldsTheLockAndForHowLong(t *testing.T) {
 
 // Failed writes would take the capacity that the holder needs to renew.
 func TestWaitersWriteOnceAndThenOnlyRead(t *testing.T) {
-	t.Parallel()
 	x := newTable(t)
-	s := x.store(nil, lease.Rules{})
-	q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Minute, Wait: time.Second}
-	l, err := s.Acquire(t.Context(), q)
+	holder := x.store(nil, lease.Rules{})
+	q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Hour, Wait: 20 * time.Second}
+	l, err := holder.Acquire(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.sent.take()
-	call := new(lease.Call)
-	if _, err := s.Acquire(lease.WithCall(t.Context(), call), q); !errors.Is(err, lease.ErrHeld) {
-		t.Fatalf("got error %v, want ErrHeld", err)
-	}
-	sent := x.sent.take()
-	if len(sent) < 3 || sent[0] != "UpdateItem" || slices.Contains(sent[1:], "UpdateItem") {
-		t.Errorf("in vain: sent %v, want an UpdateItem and then only GetItem", sent)
-	}
-	if call.Requests != len(sent) {
-		t.Errorf("counted %d requests of %d", call.Requests, len(sent))
+	// A waiter reads its clock before its write, when that is refused, and after
+	// every look.
+	wait := func(ctx context.Context, meanwhile func(reading int)) (sent []string, counted int, err error) {
+		s, reading, call := x.store(nil, lease.Rules{}), 0, new(lease.Call)
+		x.sent.take()
+		s.Now = func() time.Time {
+			reading++
+			meanwhile(reading)
+			return time.Now()
+		}
+		_, err = s.Acquire(lease.WithCall(ctx, call), q)
+		return x.sent.take(), call.Requests, err
 	}
 
-	// The first look releases the lock, the second finds it free.
-	looks := 0
-	s.Now = func() time.Time {
-		if looks++; looks == 2 {
-			if _, err := x.store(nil, lease.Rules{}).Release(t.Context(), lease.ReleaseRequest{Name: l.Name, LeaseID: l.ID, Token: l.Token}); err != nil {
-				t.Error(err)
-			}
-			x.sent.take()
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	sent, counted, err := wait(ctx, func(reading int) {
+		if reading == 5 {
+			cancel(over)
 		}
-		return time.Now()
+	})
+	if want := []string{"UpdateItem", "GetItem", "GetItem", "GetItem"}; !errors.Is(err, over) || !slices.Equal(sent, want) || counted != 4 {
+		t.Errorf("in vain: got error %v, sent %v, counted %d, want %v", err, sent, counted, want)
 	}
-	q.Wait = 10 * time.Second
-	if _, err := s.Acquire(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	if sent := x.sent.take(); !slices.Equal(sent, []string{"GetItem", "UpdateItem"}) {
-		t.Errorf("after the release: sent %v, want a GetItem and an UpdateItem", sent)
+
+	sent, counted, err = wait(t.Context(), func(reading int) {
+		if reading != 3 { // the first look found it held
+			return
+		}
+		if _, err := holder.Release(t.Context(), lease.ReleaseRequest{Name: l.Name, LeaseID: l.ID, Token: l.Token}); err != nil {
+			t.Error(err)
+		}
+	})
+	want := []string{"UpdateItem", "GetItem", "UpdateItem" /* of the holder */, "GetItem", "UpdateItem"}
+	if err != nil || !slices.Equal(sent, want) || counted != 4 {
+		t.Errorf("until it is released: got error %v, sent %v, counted %d, want %v", err, sent, counted, want)
 	}
 }
