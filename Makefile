@@ -6,17 +6,31 @@ SHELL := /bin/bash
 LAMBDA_BUILD := CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w"
 PACKAGES     ?= ./...
 
+# Node 20 is past its end of life; the CDK says so in a box at every start.
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION ?= 20
+CDK := cd infra && npx --yes aws-cdk@2.1148.1
+
 .PHONY: help
 help: ## print this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: serve
 serve: ## run the whole service on this machine (ADDR, DATA_DIR, AUTH: see localtest/server)
 	@mkdir -p .tools; go build -o .tools/server ./localtest/server; exec .tools/server
 
+# The package that installs the stores goes first, so that no other's time limit
+# has to allow for it.
 .PHONY: test
 test: ## run every test, with the race detector; installs what it needs where it may
-	go test -race -timeout 15m $(PACKAGES)
+	go test -race -timeout 30m ./localtest
+	go test -race -timeout 15m $$(go list $(PACKAGES) | grep -v /infra)
+	go test -timeout 15m ./infra/... # without the detector: it would compile the CDK a second time
+
+.PHONY: story-ledger story-render
+story-ledger: ## watch a paused worker corrupt a ledger in PostgreSQL, and a guard prevent it
+	@go run ./localtest/stories/ledger
+story-render: ## watch a paused worker replace a film on S3, and a guard prevent it
+	@go run ./localtest/stories/render
 
 .PHONY: check
 check: ## gofmt, vet, staticcheck, tidy go.mod; spec and layout
@@ -32,8 +46,19 @@ ci: export CI = true
 ci: check test ## what .ci/run runs: check, then test, where nothing may be skipped
 
 .PHONY: build
-build: ## compile the Lambda function for arm64 into dist/api
+build: ## compile the Lambda functions for arm64 into dist
 	GOARCH=arm64 $(LAMBDA_BUILD) -o dist/api/bootstrap ./functions/api
+	GOARCH=arm64 $(LAMBDA_BUILD) -o dist/sweeper/bootstrap ./functions/sweeper
+
+.PHONY: synth diff deploy destroy
+synth: build ## write the CloudFormation templates to cdk.out; needs node, no network, no account
+	cd infra && go run ./app
+diff: build ## what make deploy would change
+	$(CDK) diff $(CDK_ARGS)
+deploy: build ## put Pawl into the AWS account of your credentials
+	$(CDK) deploy --all $(CDK_ARGS)
+destroy: ## delete the API stack; the table stays
+	$(CDK) destroy Pawl $(CDK_ARGS)
 
 .PHONY: bench
 bench: ## the benchmarks that the README speaks of, each against its yardstick in the same run

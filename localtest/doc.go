@@ -5,7 +5,9 @@
 // DYNAMODB_ENDPOINT names, DynamoDB Local in DYNAMODB_LOCAL_HOME, Docker, or
 // dynoxide. It proves that the engine does what the lease protocol relies on
 // before anyone uses it, and refuses an engine that does not. In a test,
-// [DynamoDBForTest] does the same once for the whole test binary.
+// [DynamoDBForTest] does the same once for the whole test binary. PostgreSQL,
+// MariaDB, Redis and S3 are found or started in the same way, each by a variable
+// that names the user's own.
 //
 // What is started here dies with this process, however that ends. That is
 // promised for Linux and macOS; the package does not build for Windows. The

@@ -37,11 +37,9 @@ func (m metered) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message != "call" {
 		return m.Handler.Handle(ctx, r)
 	}
-	var namespace, action, outcome string
+	var action, outcome string
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "namespace":
-			namespace = a.Value.String()
 		case "action":
 			action = a.Value.String()
 		case "outcome":
@@ -61,7 +59,7 @@ func (m metered) Handle(ctx context.Context, r slog.Record) error {
 		}
 	}
 	dimensions := [][]string{{}}
-	if namespace != "" {
+	if outcome != "forbidden" && outcome != "invalid" { // or anyone could make up namespaces, each paid for
 		dimensions = append(dimensions, []string{"namespace"})
 	}
 	r.AddAttrs(slog.Any("_aws", embedded{

@@ -11,8 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/pawl-lock/pawl/infra/routes"
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/localtest/gateway"
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -75,7 +75,9 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	if err != nil {
 		return nil, err
 	}
-	service.handler = service.gateway(authorizer, bootstrap, env, log)
+	if service.handler, err = service.gateway(authorizer, bootstrap, env, log); err != nil {
+		return nil, err
+	}
 	return service, nil
 }
 
@@ -117,28 +119,30 @@ func (s settings) functionEnv(ctx context.Context, db *localtest.DynamoDB, table
 	return env, nil
 }
 
-// gateway puts the function behind the routes that it has in AWS, twice: what
-// waits for locks never takes the processes that holders need.
-func (s *service) gateway(a gateway.Authorizer, bootstrap string, env []string, log io.Writer) http.Handler {
-	function := func(name string, concurrency int) *gateway.Lambda {
-		l := &gateway.Lambda{
-			Bootstrap:   bootstrap,
-			Env:         append(slices.Clone(env), "AWS_LAMBDA_FUNCTION_NAME="+name),
-			Concurrency: concurrency,
-			Log:         log,
-		}
-		s.closers = append(s.closers, l.Close)
-		return l
+// gateway puts the function behind the routes that are deployed, as the template
+// of the API stack has them: twice, so that what waits for locks never takes the
+// processes that holders need.
+func (s *service) gateway(a gateway.Authorizer, bootstrap string, env []string, log io.Writer) (http.Handler, error) {
+	deployed, err := routes.Deployed()
+	if err != nil {
+		return nil, err
 	}
-	waiting, rest := function("pawl-acquire", 100), function("pawl-api", 100)
-	all, public := httplease.Routes()
 	g := &gateway.Gateway{Authorizer: a}
-	for _, key := range all {
-		l := rest
-		if strings.HasSuffix(key, "/acquire") {
-			l = waiting
+	functions := make(map[routes.Function]*gateway.Lambda)
+	for _, r := range deployed {
+		l := functions[r.Function]
+		if l == nil {
+			l = &gateway.Lambda{
+				Bootstrap:   bootstrap,
+				Env:         append(slices.Clone(env), "AWS_LAMBDA_FUNCTION_NAME="+r.ID),
+				Concurrency: r.Concurrency,
+				Timeout:     r.Timeout,
+				Log:         log,
+			}
+			functions[r.Function] = l
+			s.closers = append(s.closers, l.Close)
 		}
-		g.Routes = append(g.Routes, gateway.Route{Key: key, Public: slices.Contains(public, key), Lambda: l})
+		g.Routes = append(g.Routes, gateway.Route{Key: r.Key, Public: r.Public, Lambda: l})
 	}
-	return g
+	return g, nil
 }
