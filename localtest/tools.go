@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -18,10 +19,15 @@ const lambdaEmulatorVersion = "v0.0.0-20261030222936-bef5c4ba774d"
 
 // LambdaEmulator returns the path of the AWS Lambda Runtime Interface Emulator,
 // which it builds the first time with the Go command.
-func LambdaEmulator(ctx context.Context) (path string, err error) {
-	dir, err := Tool(ctx, "aws-lambda-rie-"+lambdaEmulatorVersion, func(ctx context.Context, dir string) error {
-		const program = "github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie"
-		cmd := exec.Command("go", "install", program+"@"+lambdaEmulatorVersion)
+func LambdaEmulator(ctx context.Context) (string, error) {
+	return goTool(ctx, "github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie", lambdaEmulatorVersion)
+}
+
+// goTool returns the path of a program that the Go command installs.
+func goTool(ctx context.Context, program, version string) (string, error) {
+	name := path.Base(program)
+	dir, err := Tool(ctx, name+"-"+version, func(ctx context.Context, dir string) error {
+		cmd := exec.Command("go", "install", program+"@"+version)
 		// What the caller set for its own build is not for this one: not its
 		// module's flags, and not the machine it builds for.
 		cmd.Dir = dir
@@ -29,7 +35,7 @@ func LambdaEmulator(ctx context.Context) (path string, err error) {
 		_, err := run(ctx, cmd)
 		return err
 	})
-	return filepath.Join(dir, "aws-lambda-rie"), err
+	return filepath.Join(dir, name), err
 }
 
 // Tool returns the directory .tools/name at the root of the module. When there
