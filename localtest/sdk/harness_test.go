@@ -1,0 +1,248 @@
+package sdk
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lock"
+)
+
+const (
+	skew = time.Second // that of [lease.Rules], by default
+	poll = time.Second // how often a waiter looks, at the least
+
+	// slack is what a busy machine may add.
+	slack = 3 * time.Second
+
+	// patience is how long a test waits for a line before it fails.
+	patience = 40 * time.Second
+)
+
+var name = lease.Name{Namespace: "test", Lock: "it"}
+
+// A world is a lock service and a ledger, for one lock.
+type world struct {
+	lease.Service // what the server serves
+	url           string
+
+	mu      sync.Mutex
+	asked   chan string          // the holder of each acquire that arrives
+	granted chan string          // and of each that is granted
+	grants  map[string]time.Time // the last one, by holder
+	count   map[string]int       // of grants, by holder
+	renewed time.Time            // the last time
+	written []fence.Token
+	refused int
+}
+
+// newWorld starts one. As behind API Gateway, a request goes on when its caller
+// has gone.
+func newWorld(t *testing.T) *world {
+	w := &world{Service: new(lease.Memory), asked: make(chan string, 100), granted: make(chan string, 100), grants: make(map[string]time.Time), count: make(map[string]int)}
+	handler := &httplease.Handler{Service: w, Log: slog.New(slog.DiscardHandler)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/", func(a http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(a, r.WithContext(context.WithoutCancel(r.Context())))
+	})
+	mux.HandleFunc("/ledger", w.ledger)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	return w
+}
+
+func (w *world) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
+	offer(w.asked, q.Holder)
+	l, err := w.Service.Acquire(ctx, q)
+	if err == nil && !l.Repeated {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.grants[q.Holder] = time.Now()
+		w.count[q.Holder]++
+		offer(w.granted, q.Holder)
+	}
+	return l, err
+}
+
+// offer sends, unless nobody looks any more.
+func offer(to chan string, what string) {
+	select {
+	case to <- what:
+	default:
+	}
+}
+
+func (w *world) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, error) {
+	l, err := w.Service.Renew(ctx, q)
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.renewed = time.Now()
+	}
+	return l, err
+}
+
+// ledger accepts a write unless a later holder has written before.
+func (w *world) ledger(a http.ResponseWriter, r *http.Request) {
+	token, err := fence.Parse(r.URL.Query().Get("token"))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil || len(w.written) > 0 && token < w.written[len(w.written)-1] {
+		w.refused++
+		a.WriteHeader(http.StatusConflict)
+		return
+	}
+	w.written = append(w.written, token)
+}
+
+func (w *world) lastRenewal() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.renewed
+}
+
+// client returns one in this process, by the same way.
+func (w *world) client(holder string) *lock.Client {
+	return &lock.Client{Service: &httplease.Client{URL: w.url}, TTL: ttl, Holder: holder}
+}
+
+// takeOver waits for the lock and says when it was granted.
+func (w *world) takeOver(t *testing.T) (*lock.Held, time.Time) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	h, err := w.client("successor").Acquire(ctx, name.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return h, w.grants["successor"]
+}
+
+// undisturbed fails unless h is held, here and by the service.
+func (w *world) undisturbed(t *testing.T, h *lock.Held) {
+	t.Helper()
+	s, err := w.Get(t.Context(), name)
+	if err != nil || !s.Held || s.Token != h.Token() || h.Err() != nil {
+		t.Errorf("got %v, errors %v and %v, want token %d still held", s, err, h.Err(), h.Token())
+	}
+}
+
+// A process is a child as seen from here.
+type process struct {
+	cmd   *exec.Cmd
+	in    io.Writer
+	lines chan string
+}
+
+// start starts a child that reaches the service by url.
+func start(t *testing.T, url, holder string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(self), lines: make(chan string, 10_000)}
+	p.cmd.Env = append(os.Environ(), "ROLE=child", "URL="+url, "LOCK="+name.String(), "HOLDER="+holder)
+	p.cmd.Stderr = os.Stderr
+	// In a group of its own, the kernel lets it go on when we are gone, and it
+	// finds the end of its input.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.in = in
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(p.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+		<-read
+		_ = p.cmd.Wait() // it was killed
+	})
+	return p
+}
+
+func (p *process) tell(t *testing.T, what string) {
+	t.Helper()
+	if _, err := fmt.Fprintln(p.in, what); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hear waits for a line that begins with what and returns the rest of it.
+func (p *process) hear(t *testing.T, what string) string {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				t.Fatalf("it ended before it said %q", what)
+			}
+			if rest, found := strings.CutPrefix(line, what); found {
+				return strings.TrimSpace(rest)
+			}
+			if strings.HasPrefix(line, "failed") || strings.HasPrefix(line, "lost") {
+				t.Fatalf("it said %q, want %q", line, what)
+			}
+		case <-late:
+			t.Fatalf("it did not say %q", what)
+		}
+	}
+}
+
+// all lets the process end and returns what it still said.
+func (p *process) all(t *testing.T) (lines []string) {
+	t.Helper()
+	_ = p.in.(io.Closer).Close() // so it is told to end
+	for line := range p.lines {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// rounds runs a test several times, side by side: ROUNDS, or 5.
+func rounds(t *testing.T, f func(t *testing.T)) {
+	t.Parallel()
+	var n int
+	if _, err := fmt.Sscan(cmp.Or(os.Getenv("ROUNDS"), "5"), &n); err != nil {
+		t.Fatalf("ROUNDS: %v", err)
+	}
+	for i := range n {
+		t.Run(fmt.Sprint("round ", i), func(t *testing.T) {
+			t.Parallel()
+			f(t)
+		})
+	}
+}
