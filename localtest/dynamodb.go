@@ -3,9 +3,7 @@ package localtest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,27 +75,13 @@ func startDynamoDB(ctx context.Context, dataDir string) (*DynamoDB, error) {
 // awsHost finds the Region in the host name of an endpoint of AWS.
 var awsHost = regexp.MustCompile(`(?:^|\.)(?:dynamodb|ddb)(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?(?:amazonaws\.com|api\.aws)`)
 
-// namedDynamoDB is the one that the user named. Its Region and credentials are
-// the user's too, where the environment has them: it may ask for them.
+// namedDynamoDB is the one that the user named.
 func namedDynamoDB(endpoint string) (*DynamoDB, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" {
-		return nil, errors.New("not a URL such as http://127.0.0.1:8000")
+	n, err := nameServer(endpoint, awsHost)
+	if err != nil {
+		return nil, err
 	}
-	d := &DynamoDB{
-		Endpoint: endpoint,
-		Name:     "DynamoDB from DYNAMODB_ENDPOINT",
-		region:   cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
-		credentials: aws.Credentials{
-			AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
-			SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
-			SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
-		},
-	}
-	if m := awsHost.FindStringSubmatch(u.Hostname()); m != nil {
-		d.region = m[1]
-	}
-	return d, nil
+	return &DynamoDB{Endpoint: endpoint, Name: "DynamoDB from DYNAMODB_ENDPOINT", region: n.region, credentials: n.credentials}, nil
 }
 
 // Options returns what [dynamodb.New] needs to reach this engine.

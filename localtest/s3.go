@@ -1,11 +1,9 @@
 package localtest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"regexp"
 
@@ -64,30 +62,16 @@ func startS3(ctx context.Context) (*S3, error) {
 // s3Host finds the Region in the host name of an endpoint of AWS.
 var s3Host = regexp.MustCompile(`(?:^|\.)s3(?:-fips)?(?:\.dualstack)?\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com`)
 
-// namedS3 is the one that the user named, with the user's credentials, which it
-// may ask for.
+// namedS3 is the one that the user named.
 func namedS3(endpoint string) (*S3, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" {
-		return nil, errors.New("not a URL such as http://127.0.0.1:9000")
+	n, err := nameServer(endpoint, s3Host)
+	if err != nil {
+		return nil, err
 	}
-	s := &S3{
-		Endpoint: endpoint,
-		Name:     "S3 from S3_ENDPOINT",
-		region:   cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"),
-		credentials: aws.Credentials{
-			AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
-			SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
-			SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
-		},
-	}
-	if m := s3Host.FindStringSubmatch(u.Hostname()); m != nil {
-		s.region = m[1]
-	}
-	if !s.credentials.HasKeys() {
+	if !n.credentials.HasKeys() {
 		return nil, errors.New("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set")
 	}
-	return s, nil
+	return &S3{Endpoint: endpoint, Name: "S3 from S3_ENDPOINT", region: n.region, credentials: n.credentials}, nil
 }
 
 // Options returns what [s3.New] needs to reach this server.
