@@ -4,7 +4,6 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 LAMBDA_BUILD := CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w"
-PACKAGES     ?= ./...
 
 # Node 20 is past its end of life; the CDK says so in a box at every start.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION ?= 20
@@ -18,13 +17,16 @@ help: ## print this help
 serve: ## run the whole service on this machine (ADDR, DATA_DIR, AUTH: see localtest/server)
 	@mkdir -p .tools; go build -o .tools/server ./localtest/server; exec .tools/server
 
-# The package that installs the stores goes first, so that no other's time limit
-# has to allow for it.
 .PHONY: test
-test: ## run every test, with the race detector; installs what it needs where it may
-	go test -race -timeout 30m ./localtest
-	go test -race -timeout 15m $$(go list $(PACKAGES) | grep -v /infra)
+test: stores ## run every test, with the race detector; installs what it needs where it may
+	go test -race -timeout 15m $$(go list ./... | grep -v -e /infra -e '/localtest$$')
 	go test -timeout 15m ./infra/... # without the detector: it would compile the CDK a second time
+
+# The package that finds or builds the stores, and its tests. It goes first, so
+# that no other's time limit has to allow for that.
+.PHONY: stores
+stores:
+	go test -race -timeout 30m ./localtest
 
 .PHONY: story-ledger story-render
 story-ledger: ## watch a paused worker corrupt a ledger in PostgreSQL, and a guard prevent it
@@ -43,7 +45,9 @@ check: ## gofmt, vet, staticcheck, tidy go.mod; spec and layout
 
 .PHONY: ci
 ci: export CI = true
-ci: check test ## what .ci/run runs: check, then test, where nothing may be skipped
+ci: ## what .ci/run runs: check, then test, where nothing may be skipped
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check stores
+	@$(MAKE) --no-print-directory -o stores test
 
 .PHONY: build
 build: ## compile the Lambda functions for arm64 into dist
