@@ -3,7 +3,6 @@ package localtest
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -18,22 +17,13 @@ type engine struct {
 	run  func(port int) (*process, error)
 }
 
-// start runs the engine on a port that pick thinks is free. Another program may
-// take it before the engine does; then there is another port.
+// start runs the engine on a port of pick.
 func (e *engine) start(ctx context.Context, pick func() (int, error)) (*DynamoDB, error) {
-	for attempt := 1; ; attempt++ {
-		port, err := pick()
-		if err != nil {
-			return nil, err
-		}
-		d, err := e.startOn(ctx, port)
-		if err == nil {
-			return d, nil
-		}
-		if attempt == 5 || free(port) {
-			return nil, fmt.Errorf("%s: %w", e.name, err)
-		}
+	d, err := onFreePort(pick, func(port int) (*DynamoDB, error) { return e.startOn(ctx, port) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.name, err)
 	}
+	return d, nil
 }
 
 func (e *engine) startOn(ctx context.Context, port int) (*DynamoDB, error) {
@@ -72,20 +62,4 @@ func (d *DynamoDB) answers(ctx context.Context) error {
 		return err
 	}
 	return resp.Body.Close()
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
-
-func free(port int) bool {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return false
-	}
-	return l.Close() == nil
 }

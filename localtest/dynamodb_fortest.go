@@ -2,9 +2,6 @@ package localtest
 
 import (
 	"context"
-	"errors"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 )
@@ -20,11 +17,6 @@ var dynamoDBForTest = sync.OnceValues(func() (*DynamoDB, error) {
 func DynamoDBForTest(t testing.TB) *DynamoDB {
 	t.Helper()
 	d, err := dynamoDBForTest()
-	if ci, _ := strconv.ParseBool(os.Getenv("CI")); !ci && errors.Is(err, errNoDynamoDB) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	skipWithout(t, err, errNoDynamoDB)
 	return d
 }

@@ -66,16 +66,7 @@ func startRedis(ctx context.Context, pick func() (int, error)) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	for attempt := 1; ; attempt++ {
-		port, err := pick()
-		if err != nil {
-			return nil, err
-		}
-		r, err := runRedis(ctx, path, port)
-		if err == nil || attempt == 5 || free(port) {
-			return r, err
-		}
-	}
+	return onFreePort(pick, func(port int) (*Redis, error) { return runRedis(ctx, path, port) })
 }
 
 func redisServer(ctx context.Context) (path string, err error) {

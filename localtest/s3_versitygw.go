@@ -23,25 +23,15 @@ func versitygw(ctx context.Context) (string, error) {
 	return goTool(ctx, "github.com/versity/versitygw/cmd/versitygw", versitygwVersion)
 }
 
-// startVersitygw runs versitygw on a port that pick thinks is free. Another
-// program may take it first; then there is another port.
+// startVersitygw runs versitygw on a port of pick.
 func startVersitygw(ctx context.Context, path string, pick func() (int, error)) (*S3, error) {
-	sidecar := false
-	for attempt := 1; ; attempt++ {
-		port, err := pick()
-		if err != nil {
-			return nil, err
+	return onFreePort(pick, func(port int) (*S3, error) {
+		s, err := runVersitygw(ctx, path, port, false)
+		if err != nil && strings.Contains(err.Error(), "xattr") {
+			return runVersitygw(ctx, path, port, true) // temporary files are where files have no attributes
 		}
-		s, err := runVersitygw(ctx, path, port, sidecar)
-		switch {
-		case err == nil:
-			return s, nil
-		case !sidecar && strings.Contains(err.Error(), "xattr"):
-			sidecar = true // temporary files are where files have no attributes
-		case attempt == 5 || free(port):
-			return nil, err
-		}
-	}
+		return s, err
+	})
 }
 
 func runVersitygw(ctx context.Context, path string, port int, sidecar bool) (*S3, error) {
