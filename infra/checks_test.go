@@ -68,7 +68,7 @@ func TestWhatCannotWorkIsRefusedWithAReason(t *testing.T) {
 		"a stage with a slash":           {api(func(a *APIStackProps) { a.Stage = "a/b" }), "name of a stage"},
 		"a namespace for all":            {api(func(a *APIStackProps) { a.Namespaces = []string{"*"} }), "not a namespace"},
 		"a namespace with a variable":    {api(func(a *APIStackProps) { a.Namespaces = []string{"${aws:username}"} }), "not a namespace"},
-		"policies under JWT":             {api(func(a *APIStackProps) { a.JWT, a.Namespaces = &JWT{"https://a", []string{"b"}}, []string{"c"} }), "scopes"},
+		"policies under JWT":             {api(func(a *APIStackProps) { a.JWT, a.Namespaces = &JWT{Issuer: "https://a", Audience: []string{"b"}}, []string{"c"} }), "scopes"},
 		"JWT without audience":           {api(func(a *APIStackProps) { a.JWT = &JWT{Issuer: "https://a"} }), "audience"},
 		"JWT without issuer":             {api(func(a *APIStackProps) { a.JWT = &JWT{Audience: []string{"b"}} }), "issuer"},
 		"a domain without certificate":   {api(func(a *APIStackProps) { a.Domain = &Domain{Name: "a.example"} }), "certificate"},

@@ -2,7 +2,6 @@ package infra
 
 import (
 	"cmp"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -13,8 +12,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
-
-	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
 // FunctionProps are the size of one Lambda function.
@@ -77,24 +74,6 @@ func newLogGroup(scope constructs.Construct, id string, days int) awslogs.LogGro
 	g := awslogs.NewLogGroup(scope, jsii.String(id), &awslogs.LogGroupProps{RemovalPolicy: awscdk.RemovalPolicy_RETAIN})
 	g.Node().DefaultChild().(awslogs.CfnLogGroup).SetRetentionInDays(jsii.Number(cmp.Or(days, 90)))
 	return g
-}
-
-// environment is what functions/api reads. Limits that are not set are left
-// out: the function has the same defaults.
-func environment(table awsdynamodb.ITableV2, r lease.Rules) map[string]string {
-	env := map[string]string{"TABLE": *table.TableName()}
-	set := func(name string, ms int64) {
-		if ms > 0 {
-			env[name] = strconv.FormatInt(ms, 10)
-		}
-	}
-	set("MAX_TTL_MS", r.MaxTTL.Milliseconds())
-	set("MAX_LOCK_DELAY_MS", r.MaxLockDelay.Milliseconds())
-	set("SKEW_MS", r.Skew.Milliseconds())
-	if !r.RestoredAt.IsZero() {
-		set("RESTORED_AT_MS", r.RestoredAt.UnixMilli())
-	}
-	return env
 }
 
 // allowTable lets a function make exactly these calls, on exactly this table.

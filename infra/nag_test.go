@@ -35,7 +35,7 @@ func TestNoFindingOfCDKNagIsLeftWithoutAReason(t *testing.T) {
 	for name, change := range map[string]func(*TableStackProps, *APIStackProps){
 		"one Region": nil,
 		"strong":     makeStrong,
-		"JWT":        func(_ *TableStackProps, a *APIStackProps) { a.JWT = &JWT{"https://a.example", []string{"b"}} },
+		"JWT":        func(_ *TableStackProps, a *APIStackProps) { a.JWT = &JWT{Issuer: "https://a.example", Audience: []string{"b"}} },
 	} {
 		app := newApp()
 		table, api := stacks(app, change)

@@ -88,9 +88,9 @@ func TestIAMPoliciesKeepNamespacesAndActionsApart(t *testing.T) {
 
 func TestTokenScopesKeepNamespacesAndActionsApartInTheSameWay(t *testing.T) {
 	for who, c := range callers {
-		h := &httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler)}
+		h := &httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 		h.Caller = func(*http.Request) httplease.Caller {
-			return httplease.Caller{Principal: "someone", Scoped: true, Scopes: strings.Fields(c.scopes)}
+			return httplease.Caller{Principal: "someone", Scopes: strings.Fields(c.scopes)}
 		}
 		eachCall(func(namespace, action, method, path string) {
 			w := httptest.NewRecorder()

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
@@ -66,6 +67,10 @@ type LockServiceProps struct {
 type JWT struct {
 	Issuer   string
 	Audience []string
+
+	// ScopeClaim is one more claim with scopes, beside scope and scp: "roles" for
+	// applications of Entra ID, "permissions" for Auth0. Empty means none.
+	ScopeClaim string
 }
 
 // A Domain is a name with a certificate for it, in the API's Region. Its DNS
@@ -107,7 +112,7 @@ func NewLockService(scope constructs.Construct, id string, props *LockServicePro
 			description:   description,
 			code:          props.Code,
 			timeout:       timeout,
-			env:           environment(props.Table, props.Rules),
+			env:           props.environment(),
 			retention:     props.LogRetentionDays,
 			tracing:       props.Tracing,
 		})
@@ -123,6 +128,16 @@ func NewLockService(scope constructs.Construct, id string, props *LockServicePro
 	s.addDashboard()
 	s.addQueries()
 	return s
+}
+
+// environment is what functions/api reads. Limits that are not set are left out:
+// the function has the same defaults.
+func (p *LockServiceProps) environment() map[string]string {
+	s := settings.API{Table: *p.Table.TableName(), Auth: settings.IAM, Rules: p.Rules}
+	if p.JWT != nil {
+		s.Auth, s.ScopeClaim = settings.JWT, p.JWT.ScopeClaim
+	}
+	return s.Environ()
 }
 
 func (p *LockServiceProps) stage() string { return cmp.Or(p.Stage, "$default") }

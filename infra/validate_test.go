@@ -18,7 +18,7 @@ func TestTheTemplatesAreValidCloudFormation(t *testing.T) {
 	stacks(awscdk.NewStage(app, jsii.String("Options"), nil), func(s *TableStackProps, a *APIStackProps) {
 		makeStrong(s, a)
 		s.KeyARN, s.ReplicaKeyARNs = keyARN, map[string]string{"us-east-2": keyARN, "us-west-2": keyARN}
-		a.JWT = &JWT{"https://a.example", []string{"b"}}
+		a.JWT = &JWT{Issuer: "https://a.example", Audience: []string{"b"}}
 		a.Domain = &Domain{"locks.example.com", "arn:aws:acm:us-east-1:123456789012:certificate/00000000-0000-4000-8000-000000000000"}
 		a.Stage, a.Tracing, a.AlarmTopicARN = "prod", true, "arn:aws:sns:us-east-1:123456789012:alarms"
 	})

@@ -4,30 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"time"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/functions/settings"
+	"github.com/pawl-lock/pawl/pkg/apigw"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
 
-// newStore reads the configuration from the environment:
-//
-//	TABLE                          name of the table; required
-//	MAX_TTL_MS                     longest TTL
-//	MAX_LOCK_DELAY_MS              longest lock delay
-//	SKEW_MS                        how far two hosts' clocks may be apart
-//	RESTORED_AT_MS                 when the table was restored from a backup
-//	AWS_ENDPOINT_URL_DYNAMODB      another endpoint than the Region's
-//	AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
-//	                               as Lambda sets them
+// newStore returns the store of a deployment. Beside the settings it reads what
+// Lambda sets, AWS_REGION and the credentials, and AWS_ENDPOINT_URL_DYNAMODB for
+// another endpoint than the Region's.
 //
 // It does not use the SDK's own configuration loader: that takes 5 ms of every
 // cold start and a third of the binary, and Lambda sets nothing else.
-func newStore(getenv func(string) string) (*dynamolease.Store, error) {
+func newStore(s settings.API, getenv func(string) string) (*dynamolease.Store, error) {
 	var errs []error
 	required := func(name string) string {
 		v := getenv(name)
@@ -35,29 +29,6 @@ func newStore(getenv func(string) string) (*dynamolease.Store, error) {
 			errs = append(errs, fmt.Errorf("%s is not set", name))
 		}
 		return v
-	}
-	duration := func(name string) time.Duration {
-		v := getenv(name)
-		if v == "" {
-			return 0
-		}
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || n <= 0 || n > 1<<48 {
-			errs = append(errs, fmt.Errorf("%s is %q, want milliseconds, above 0", name, v))
-			return 0
-		}
-		return time.Duration(n) * time.Millisecond
-	}
-	rules := lease.Rules{
-		MaxTTL:       duration("MAX_TTL_MS"),
-		MaxLockDelay: duration("MAX_LOCK_DELAY_MS"),
-		Skew:         duration("SKEW_MS"),
-	}
-	if at := duration("RESTORED_AT_MS"); at != 0 {
-		rules.RestoredAt = time.UnixMilli(at.Milliseconds())
-	}
-	if err := rules.Validate(); err != nil {
-		errs = append(errs, err)
 	}
 	options := dynamodb.Options{
 		Region: required("AWS_REGION"),
@@ -70,11 +41,27 @@ func newStore(getenv func(string) string) (*dynamolease.Store, error) {
 	if endpoint := getenv("AWS_ENDPOINT_URL_DYNAMODB"); endpoint != "" {
 		options.BaseEndpoint = &endpoint
 	}
-	store := &dynamolease.Store{Client: dynamolease.NewClient(options), Table: required("TABLE"), Rules: rules}
-	return store, errors.Join(errs...)
+	return &dynamolease.Store{Client: dynamolease.NewClient(options), Table: s.Table, Rules: s.Rules}, errors.Join(errs...)
 }
 
 // credentials never change: Lambda starts a new process for new ones.
 func credentials(c aws.Credentials) aws.CredentialsProvider {
 	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return c, nil })
+}
+
+// caller returns who makes a request, as the kind of authorizer that this
+// deployment has found out. Nobody but the settings says which kind that is.
+func caller(s settings.API) func(*http.Request) httplease.Caller {
+	return func(r *http.Request) httplease.Caller {
+		event, _ := apigw.FromContext(r.Context())
+		c := httplease.Caller{Received: event.Time}
+		switch s.Auth {
+		case settings.IAM:
+			c.Principal = event.Authorizer.IAM()
+			c.Unrestricted = c.Principal != ""
+		case settings.JWT:
+			c.Principal, c.Scopes = event.Authorizer.JWT(s.ScopeClaim)
+		}
+		return c
+	}
 }

@@ -4,18 +4,21 @@
 // It is deployed twice, once for acquire, which may wait, and once for all
 // other calls, so that waiters never take the concurrency that holders need to
 // renew. It logs one JSON line for each call. Who calls is checked by the
-// gateway in front of it, never here.
+// gateway in front of it, by the kind of authorizer that package settings has;
+// what that kind of authorizer does not vouch for is refused here.
 package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"net/http"
 	"os"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/pkg/apigw"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
@@ -25,25 +28,19 @@ import (
 func main() {
 	log := slog.New(metered{slog.NewJSONHandler(os.Stdout, nil)})
 	slog.SetDefault(log)
-	store, err := newStore(os.Getenv)
-	if err != nil {
+	set, err := settings.ReadAPI(os.Getenv)
+	store, incomplete := newStore(set, os.Getenv)
+	if err := errors.Join(err, incomplete); err != nil {
 		log.Error("misconfigured", "error", err)
 		os.Exit(1)
 	}
 	warm(store)
-	lambda.Start(apigw.Handler(&httplease.Handler{Service: store, Log: log, Caller: caller}))
+	lambda.Start(handler(store, set, log))
 }
 
-// caller is what API Gateway's authorizer found out. IAM has checked the path;
-// for a JWT the handler checks the scopes.
-func caller(r *http.Request) httplease.Caller {
-	event, _ := apigw.FromContext(r.Context())
-	return httplease.Caller{
-		Principal: event.Caller.Principal,
-		Received:  event.Time,
-		Scoped:    event.Caller.JWT,
-		Scopes:    event.Caller.Scopes,
-	}
+// handler is the function, on any service.
+func handler(s lease.Service, set settings.API, log *slog.Logger) func(context.Context, apigw.Event) (events.APIGatewayV2HTTPResponse, error) {
+	return apigw.Handler(&httplease.Handler{Service: s, Log: log, Caller: caller(set)})
 }
 
 // warm makes the connection to DynamoDB while Lambda still gives a starting

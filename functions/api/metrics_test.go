@@ -30,7 +30,7 @@ type line struct {
 func log(t *testing.T, calls ...[3]string) (lines []line) {
 	t.Helper()
 	var text bytes.Buffer
-	h := &httplease.Handler{Service: new(lease.Memory), Log: slog.New(metered{slog.NewJSONHandler(&text, nil)})}
+	h := &httplease.Handler{Service: new(lease.Memory), Log: slog.New(metered{slog.NewJSONHandler(&text, nil)}), Caller: httplease.Anyone}
 	for _, c := range calls {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), c[0], c[1], strings.NewReader(c[2])))
 	}

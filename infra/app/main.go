@@ -19,7 +19,8 @@
 //	                        limits; see package lease, Rules
 //	pawl:namespaces         namespaces to make IAM policies for; default "default"
 //	pawl:jwt-issuer, pawl:jwt-audience
-//	                        accept tokens instead of IAM
+//	                        accept tokens instead of IAM, with
+//	pawl:jwt-scope-claim    one more claim that has scopes, beside scope and scp
 //	pawl:stage              name of the stage; default none
 //	pawl:domain, pawl:certificate-arn
 //	                        a name of one's own

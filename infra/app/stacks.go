@@ -51,8 +51,9 @@ func stacks(app awscdk.App, p *parameters, dist string) error {
 			AlarmTopicARN:    p.text("alarm-topic-arn"),
 		},
 	}
-	if issuer := p.text("jwt-issuer"); issuer != "" || p.text("jwt-audience") != "" {
-		api.JWT = &infra.JWT{Issuer: issuer, Audience: p.list("jwt-audience")}
+	jwt := infra.JWT{Issuer: p.text("jwt-issuer"), Audience: p.list("jwt-audience"), ScopeClaim: p.text("jwt-scope-claim")}
+	if jwt.Issuer != "" || jwt.Audience != nil || jwt.ScopeClaim != "" {
+		api.JWT = &jwt
 	}
 	if name, certificate := p.text("domain"), p.text("certificate-arn"); name+certificate != "" {
 		api.Domain = &infra.Domain{Name: name, CertificateARN: certificate}

@@ -34,11 +34,12 @@ var mayImport = map[string]string{
 	"pkg/lease/dynamolease":    "pkg/fence pkg/lease",
 	"pkg/lease/httplease":      "pkg/fence pkg/lease",
 	"pkg/apigw":                "",
+	"functions/settings":       "pkg/lease",
 	"functions/sweeper":        "pkg/lease/dynamolease",
-	"infra":                    "pkg/lease pkg/lease/httplease",
+	"infra":                    "functions/settings pkg/lease pkg/lease/httplease",
 	"infra/app":                "infra pkg/lease",
 	"infra/routes":             "",
-	"functions/api":            "pkg/apigw pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
+	"functions/api":            "functions/settings pkg/apigw pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
 	"localtest":                "",
 	"localtest/architecture":   "",
 	"localtest/faultproxy":     "",
@@ -47,7 +48,7 @@ var mayImport = map[string]string{
 	"localtest/stories":        "pkg/fence pkg/lease pkg/lease/httplease pkg/lock",
 	"localtest/stories/ledger": "localtest localtest/stories pkg/guard/sqlguard",
 	"localtest/stories/render": "localtest localtest/stories pkg/guard/s3guard",
-	"localtest/server":         "infra/routes localtest localtest/gateway pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
+	"localtest/server":         "functions/settings infra/routes localtest localtest/gateway pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
 }
 
 // standardOnly are the packages that anyone can import without a second thought.

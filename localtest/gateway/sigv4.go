@@ -55,21 +55,32 @@ func IAM(region string, keys ...Key) Authorizer {
 		if err != nil {
 			return nil, refuse(http.StatusForbidden, "signature: "+err.Error())
 		}
-		userID := cmp.Or(k.UserID, "AIDA"+k.ID)
-		owner := account
-		if arn := strings.Split(k.UserARN, ":"); len(arn) > 4 {
-			owner = arn[4]
-		}
-		return map[string]any{"iam": map[string]any{
-			"accessKey":       k.ID,
-			"accountId":       owner,
-			"callerId":        userID,
-			"cognitoIdentity": nil,
-			"principalOrgId":  nil,
-			"userArn":         k.UserARN,
-			"userId":          userID,
-		}}, nil
+		return k.vouch(), nil
 	}
+}
+
+// Anyone is an authorizer for development: it asks for no signature and vouches
+// for every caller as one user. There is nothing like it in AWS.
+func Anyone(*http.Request, []byte) (map[string]any, error) {
+	return Key{ID: "AKIALOCAL", UserARN: "arn:aws:iam::" + account + ":user/anyone"}.vouch(), nil
+}
+
+// vouch returns what the event says of the owner of k.
+func (k Key) vouch() map[string]any {
+	userID := cmp.Or(k.UserID, "AIDA"+k.ID)
+	owner := account
+	if arn := strings.Split(k.UserARN, ":"); len(arn) > 4 {
+		owner = arn[4]
+	}
+	return map[string]any{"iam": map[string]any{
+		"accessKey":       k.ID,
+		"accountId":       owner,
+		"callerId":        userID,
+		"cognitoIdentity": nil,
+		"principalOrgId":  nil,
+		"userArn":         k.UserARN,
+		"userId":          userID,
+	}}
 }
 
 // verifier checks signatures for one service in one region.

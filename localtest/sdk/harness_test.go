@@ -55,7 +55,7 @@ type world struct {
 // has gone.
 func newWorld(t *testing.T) *world {
 	w := &world{Service: new(lease.Memory), asked: make(chan string, 100), granted: make(chan string, 100), grants: make(map[string]time.Time), count: make(map[string]int)}
-	handler := &httplease.Handler{Service: w, Log: slog.New(slog.DiscardHandler)}
+	handler := &httplease.Handler{Service: w, Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/", func(a http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(a, r.WithContext(context.WithoutCancel(r.Context())))

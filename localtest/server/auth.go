@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	functions "github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/localtest/gateway"
 )
 
@@ -21,11 +22,12 @@ const (
 	audience = "pawl"
 )
 
-// authorizer returns what AUTH asks for, or nil for none.
-func (s settings) authorizer() (gateway.Authorizer, error) {
+// authorizer returns what AUTH asks for, and which kind the function is told.
+// The function knows no "none": there the gateway vouches for everyone.
+func (s settings) authorizer() (functions.Auth, gateway.Authorizer, error) {
 	switch auth := s.get("AUTH", "none"); auth {
 	case "none":
-		return nil, nil
+		return functions.IAM, gateway.Anyone, nil
 	case "iam":
 		key := gateway.Key{
 			ID:           s.getenv("AWS_ACCESS_KEY_ID"),
@@ -34,17 +36,17 @@ func (s settings) authorizer() (gateway.Authorizer, error) {
 			UserARN:      "arn:aws:iam::123456789012:user/local",
 		}
 		if key.ID == "" || key.Secret == "" {
-			return nil, errors.New("AUTH=iam needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+			return "", nil, errors.New("AUTH=iam needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 		}
-		return gateway.IAM(s.get("AWS_REGION", "us-east-1"), key), nil
+		return functions.IAM, gateway.IAM(s.get("AWS_REGION", "us-east-1"), key), nil
 	case "jwt":
 		key, err := s.key()
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
-		return gateway.JWT(issuer, []string{audience}, &key.PublicKey), nil
+		return functions.JWT, gateway.JWT(issuer, []string{audience}, &key.PublicKey), nil
 	default:
-		return nil, fmt.Errorf("AUTH is %q, want none, iam or jwt", auth)
+		return "", nil, fmt.Errorf("AUTH is %q, want none, iam or jwt", auth)
 	}
 }
 

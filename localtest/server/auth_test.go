@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/pawl-lock/pawl/localtest/gateway"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
@@ -127,6 +129,54 @@ func TestWithJWTAScopeIsNeededForEachAction(t *testing.T) {
 	forged := client(url, token("payments/acquire")+"x")
 	if _, err := forged.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute}); !errors.Is(err, lease.ErrForbidden) {
 		t.Errorf("a forged token: got %v, want ErrForbidden", err)
+	}
+}
+
+// What AWS's authorizer lets through need not name anybody.
+func TestWithJWTATokenThatNamesNobodyMayDoNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key.pem")
+	url, log := serve(t, "AUTH", "jwt", "JWT_KEY", file)
+	key, err := (settings{getenv: func(string) string { return file }}).key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const scopes = "payments/acquire payments/break payments/release"
+	for claims, want := range map[string]bool{
+		`"sub":"a"`:                     true,
+		`"client_id":"a"`:               true,
+		`"sub":null,"azp":"a"`:          true,
+		`"sub":"","appid":"a"`:          true,
+		``:                              false,
+		`"sub":null`:                    false,
+		`"sub":""`:                      false,
+		`"azp":"","client_id":null`:     false,
+		`"sub":"a","scope":null`:        false,
+		`"sub":"a","scope":""`:          false,
+		`"sub":"a","scope":7`:           false,
+		`"sub":"a","scope":{"a":1}`:     false,
+		`"sub":"a","scope":"reports/*"`: false,
+	} {
+		all := map[string]any{"iss": issuer, "aud": audience, "exp": time.Now().Add(time.Hour).Unix(), "scope": scopes}
+		if err := json.Unmarshal([]byte("{"+claims+"}"), &all); err != nil {
+			t.Fatal(err)
+		}
+		token, err := gateway.SignJWT(key, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := client(url, bearer(token))
+		n := lease.Name{Namespace: "payments", Lock: claims}
+		_, err = c.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute})
+		if want && err != nil || !want && !errors.Is(err, lease.ErrForbidden) {
+			t.Errorf("{%s}: acquire: %v, want it granted: %v", claims, err, want)
+		}
+		_, err = c.Break(t.Context(), lease.BreakRequest{Name: n, Token: 1, Reason: "test"})
+		if errors.Is(err, lease.ErrForbidden) == want {
+			t.Errorf("{%s}: break: %v, want it forbidden: %v", claims, err, !want)
+		}
+	}
+	if strings.Contains(log.String(), `"principal":"","outcome":"granted`) {
+		t.Errorf("nobody was granted a lock:\n%s", log)
 	}
 }
 

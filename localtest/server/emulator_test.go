@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	functions "github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 )
@@ -114,7 +115,7 @@ func prepare(t testing.TB) (bootstrap string, env []string) {
 		t.Fatal(err)
 	}
 	s := settings{getenv: func(string) string { return "" }}
-	env, err := s.functionEnv(t.Context(), db, "emulated")
+	env, err := s.functionEnv(t.Context(), db, functions.API{Table: "emulated", Auth: functions.IAM})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	functions "github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/infra/routes"
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/localtest/gateway"
@@ -43,11 +44,13 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 			return nil, fmt.Errorf("AUTH=%s: there is no gateway to check it with -memory", a)
 		}
 		return &service{
-			handler: &httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.NewJSONHandler(log, nil))},
-			store:   "memory",
+			handler: &httplease.Handler{
+				Service: new(lease.Memory), Log: slog.New(slog.NewJSONHandler(log, nil)), Caller: httplease.Anyone,
+			},
+			store: "memory",
 		}, nil
 	}
-	authorizer, err := s.authorizer()
+	auth, authorizer, err := s.authorizer()
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +74,7 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	if err := dynamolease.CreateTable(ctx, dynamolease.NewClient(db.Options()), table); err != nil {
 		return nil, err
 	}
-	env, err := s.functionEnv(ctx, db, table)
+	env, err := s.functionEnv(ctx, db, functions.API{Table: table, Auth: auth})
 	if err != nil {
 		return nil, err
 	}
@@ -98,22 +101,24 @@ func (s *service) build(ctx context.Context) (bootstrap string, err error) {
 	return bootstrap, nil
 }
 
-// functionEnv is what the stacks set for the function in AWS.
-func (s settings) functionEnv(ctx context.Context, db *localtest.DynamoDB, table string) ([]string, error) {
+// functionEnv is what the stacks and Lambda set for the function in AWS.
+func (s settings) functionEnv(ctx context.Context, db *localtest.DynamoDB, api functions.API) ([]string, error) {
 	options := db.Options()
 	key, err := options.Credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("credentials for DynamoDB: %w", err)
 	}
 	env := []string{
-		"TABLE=" + table,
 		"AWS_REGION=" + options.Region,
 		"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint,
 		"AWS_ACCESS_KEY_ID=" + key.AccessKeyID,
 		"AWS_SECRET_ACCESS_KEY=" + key.SecretAccessKey,
 		"AWS_SESSION_TOKEN=" + key.SessionToken,
 	}
-	for _, name := range []string{"MAX_TTL_MS", "MAX_LOCK_DELAY_MS", "SKEW_MS", "RESTORED_AT_MS"} {
+	for name, value := range api.Environ() {
+		env = append(env, name+"="+value)
+	}
+	for _, name := range functions.Limits {
 		env = append(env, name+"="+s.getenv(name))
 	}
 	return env, nil
@@ -128,9 +133,9 @@ func (s *service) gateway(a gateway.Authorizer, bootstrap string, env []string, 
 		return nil, err
 	}
 	g := &gateway.Gateway{Authorizer: a}
-	functions := make(map[routes.Function]*gateway.Lambda)
+	lambdas := make(map[routes.Function]*gateway.Lambda)
 	for _, r := range deployed {
-		l := functions[r.Function]
+		l := lambdas[r.Function]
 		if l == nil {
 			l = &gateway.Lambda{
 				Bootstrap:   bootstrap,
@@ -139,7 +144,7 @@ func (s *service) gateway(a gateway.Authorizer, bootstrap string, env []string, 
 				Timeout:     r.Timeout,
 				Log:         log,
 			}
-			functions[r.Function] = l
+			lambdas[r.Function] = l
 			s.closers = append(s.closers, l.Close)
 		}
 		g.Routes = append(g.Routes, gateway.Route{Key: r.Key, Public: r.Public, Lambda: l})

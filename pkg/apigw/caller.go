@@ -1,74 +1,129 @@
 package apigw
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+)
 
-// A Caller is who sent a request, as API Gateway's authorizer found. The zero
-// Caller is anonymous: the route has no authorizer, or its answer is one this
-// package does not understand.
-type Caller struct {
-	// Principal names the caller for as long as it exists, whatever the session.
-	// It is "" for an anonymous caller.
-	//
-	// Under IAM it is the caller's ARN, for an assumed role without the session
-	// name: "arn:aws:sts::123456789012:assumed-role/Name". The role's own ARN
-	// cannot be made from that, as it may have a path. Under JWT it is the claims
-	// iss and sub with a "#" between them.
-	Principal string
-
-	// JWT says that Principal and Scopes come from a token.
-	JWT bool
-
-	// Scopes are what the token grants: its claims scope and scp. They are not
-	// authorizer.jwt.scopes, which has only those that the route asks for.
-	Scopes []string
+// An Authorizer is what API Gateway found out about the caller. Its two methods
+// name the caller, each for its own kind of authorizer.
+//
+// The zero Authorizer names nobody. So does an answer of another kind of
+// authorizer, of two at once, or of one that is not written as API Gateway
+// writes it. A function must know from its configuration which kind its routes
+// have, and ask for that kind only: a caller is never guessed from an event.
+type Authorizer struct {
+	userARN string
+	claims  map[string]any
 }
 
-// caller returns the one caller that a names. An answer from both authorizers,
-// which API Gateway never gives, names none.
-func (a Authorizer) caller() Caller {
-	switch {
-	case a.IAM != nil && a.JWT == nil:
-		return Caller{Principal: withoutSession(a.IAM.UserARN)}
-	case a.JWT != nil && a.IAM == nil:
-		return a.JWT.caller()
+// UnmarshalJSON reads the member "authorizer" of an event. It fails for no
+// input: what it does not understand is nobody.
+func (a *Authorizer) UnmarshalJSON(text []byte) error {
+	*a = Authorizer{}
+	// A map, because encoding/json matches the fields of a struct in any case.
+	var kinds map[string]json.RawMessage
+	if json.Unmarshal(text, &kinds) != nil {
+		return nil
 	}
-	return Caller{}
+	for kind, answer := range kinds {
+		if string(answer) == "null" {
+			delete(kinds, kind)
+		}
+	}
+	if len(kinds) != 1 {
+		return nil
+	}
+	var members map[string]any
+	for _, kind := range []string{"iam", "jwt"} {
+		if answer, ok := kinds[kind]; ok && json.Unmarshal(answer, &members) == nil {
+			if kind == "iam" {
+				a.userARN, _ = members["userArn"].(string)
+			} else {
+				a.claims, _ = members["claims"].(map[string]any)
+			}
+		}
+	}
+	return nil
 }
 
-// withoutSession returns a caller's ARN without the session name, which whoever
-// assumes a role chooses freely. Only assumed roles have one: the name of a
-// federated user is all that tells it from others (IAM User Guide, "AWS global
-// condition context keys", aws:PrincipalArn).
-func withoutSession(arn string) string {
-	parts := strings.SplitN(arn, ":", 6) // arn, partition, service, region, account, resource
-	if len(parts) != 6 || parts[0] != "arn" {
+// IAM names the caller that signed with an AWS key, for as long as it exists
+// and whatever its session. It returns "" for nobody.
+//
+// The name is the caller's ARN, for an assumed role without the session name:
+// "arn:aws:sts::123456789012:assumed-role/Name". The role's own ARN cannot be
+// made from that, as it may have a path.
+func (a Authorizer) IAM() (principal string) {
+	parts := strings.SplitN(a.userARN, ":", 6) // arn, partition, service, region, account, resource
+	if len(parts) != 6 || parts[0] != "arn" || parts[4] == "" || parts[5] == "" {
 		return ""
 	}
-	role, ok := strings.CutPrefix(parts[5], "assumed-role/")
-	if !ok || parts[2] != "sts" {
-		return arn // not searched for: the path of a user may contain ":assumed-role/"
+	// Whoever assumes a role chooses the session name freely. Only assumed roles
+	// have one: the name of a federated user is all that tells it from others (IAM
+	// User Guide, "AWS global condition context keys", aws:PrincipalArn).
+	switch role, assumed := strings.CutPrefix(parts[5], "assumed-role/"); {
+	case parts[2] == "sts" && assumed:
+		name, _, _ := strings.Cut(role, "/")
+		if name == "" {
+			return ""
+		}
+		return strings.TrimSuffix(a.userARN, role) + name
+	case parts[2] == "sts" || parts[2] == "iam":
+		return a.userARN
 	}
-	name, _, _ := strings.Cut(role, "/")
-	return strings.TrimSuffix(arn, role) + name
+	return ""
 }
 
-// caller returns the subject of t. An issuer with "#" in it would let two
-// subjects share a Principal, and OpenID Connect allows none.
-func (t JWT) caller() Caller {
-	iss, _ := t.Claims["iss"].(string)
-	sub, _ := t.Claims["sub"].(string)
-	if iss == "" || sub == "" || strings.Contains(iss, "#") {
-		return Caller{}
+// clientClaims name the client that a token was issued to, where it has no
+// subject: RFC 9068 and Cognito, OpenID Connect, Entra ID.
+var clientClaims = []string{"client_id", "azp", "appid"}
+
+// JWT names the caller that showed a token, and what the token grants. It
+// returns "" for nobody.
+//
+// The name is the claim iss with the claim sub, as "iss#sub". Issuers leave out
+// sub in tokens of a client of its own; such a caller is "iss client#id", of the
+// first claim of client_id, azp and appid that is a text. No subject has such a
+// name, since an issuer with a space or a "#" in it is refused.
+//
+// Scopes come from the claims scope, scp and those in more, each a text with
+// spaces or an array; what is neither grants nothing, nor does a claim "". API Gateway writes the
+// array ["a b"] like the array ["a", "b"]: an issuer must not let users write
+// spaces into an element.
+func (a Authorizer) JWT(more ...string) (principal string, scopes []string) {
+	text := func(claim string) string { s, _ := a.claims[claim].(string); return s }
+	iss := text("iss")
+	if iss == "" || strings.ContainsFunc(iss, func(r rune) bool { return r == '#' || unicode.IsSpace(r) }) {
+		return "", nil
 	}
-	return Caller{
-		Principal: iss + "#" + sub,
-		JWT:       true,
-		Scopes:    append(scopes(t.Claims["scope"]), scopes(t.Claims["scp"])...),
+	switch sub := a.claims["sub"].(type) {
+	case nil:
+	case string:
+		if sub != "" {
+			principal = iss + "#" + sub
+		}
+	default:
+		return "", nil // a subject that API Gateway would have written as text
 	}
+	for _, claim := range clientClaims {
+		if id := text(claim); id != "" && principal == "" {
+			principal = iss + " client#" + id
+		}
+	}
+	if principal == "" {
+		return "", nil
+	}
+	for _, claim := range append([]string{"scope", "scp"}, more...) {
+		if claim != "" {
+			scopes = append(scopes, granted(a.claims[claim])...)
+		}
+	}
+	return principal, scopes
 }
 
-// scopes reads a claim that is an array or its text, in brackets or not.
-func scopes(claim any) (list []string) {
+// granted reads a claim that is an array or its text, in brackets or not.
+func granted(claim any) (list []string) {
 	switch c := claim.(type) {
 	case string:
 		if strings.HasPrefix(c, "[") && strings.HasSuffix(c, "]") {

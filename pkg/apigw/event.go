@@ -27,25 +27,3 @@ type Event struct {
 		Authorizer Authorizer `json:"authorizer,omitzero"`
 	} `json:"requestContext"`
 }
-
-// An Authorizer is what API Gateway found out about the caller. The route's
-// kind of authorizer decides which member is set.
-type Authorizer struct {
-	IAM *IAM `json:"iam,omitempty"`
-	JWT *JWT `json:"jwt,omitempty"`
-}
-
-// IAM is the outcome of checking an AWS signature.
-type IAM struct {
-	UserARN string `json:"userArn"`
-}
-
-// JWT is the outcome of checking a token.
-type JWT struct {
-	// Claims is a map because encoding/json matches struct fields in any case: a
-	// claim "Sub" that a user may choose would stand in for "sub".
-	//
-	// API Gateway writes each claim as a string, and an array as "[a b]".
-	// Emulators and other gateways keep numbers and arrays.
-	Claims map[string]any `json:"claims"`
-}

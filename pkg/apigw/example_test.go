@@ -13,11 +13,12 @@ func ExampleHandler() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /whoami", func(w http.ResponseWriter, r *http.Request) {
 		req, _ := apigw.FromContext(r.Context())
-		if req.Caller.Principal == "" {
+		caller := req.Authorizer.IAM() // the routes of this API ask IAM
+		if caller == "" {
 			http.Error(w, "who calls?", http.StatusForbidden)
 			return
 		}
-		fmt.Fprintln(w, req.Caller.Principal)
+		fmt.Fprintln(w, caller)
 	})
 	lambda.Start(apigw.Handler(mux))
 }

@@ -14,10 +14,10 @@ import (
 
 // A Request is what API Gateway says about a request beyond HTTP.
 type Request struct {
-	ID       string    // API Gateway's own, also in its access log
-	Time     time.Time // when API Gateway received it, UTC in whole milliseconds; zero when unknown
-	SourceIP string    // the address that connected to API Gateway; X-Forwarded-For has no part in it
-	Caller   Caller
+	ID         string    // API Gateway's own, also in its access log
+	Time       time.Time // when API Gateway received it, UTC in whole milliseconds; zero when unknown
+	SourceIP   string    // the address that connected to API Gateway; X-Forwarded-For has no part in it
+	Authorizer Authorizer
 }
 
 type requestKey struct{}
@@ -52,7 +52,7 @@ func newRequest(ctx context.Context, e *Event) (*http.Request, error) {
 	host := cmp.Or(header.Get("Host"), rc.DomainName)
 	header.Del("Host") // net/http keeps it in Request.Host only
 
-	info := Request{ID: rc.RequestID, SourceIP: rc.HTTP.SourceIP, Caller: rc.Authorizer.caller()}
+	info := Request{ID: rc.RequestID, SourceIP: rc.HTTP.SourceIP, Authorizer: rc.Authorizer}
 	if rc.TimeEpoch != 0 {
 		info.Time = time.UnixMilli(rc.TimeEpoch).UTC()
 	}

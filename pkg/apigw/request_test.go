@@ -71,44 +71,45 @@ func TestEventsOfTheGatewayArrive(t *testing.T) {
 				"X-Amz-Date":      {"20260301T120000Z"},
 				"X-Forwarded-For": {"198.51.100.9, 203.0.113.7"},
 			},
-			Request: Request{"JKJaXmPLvHcESHA=", at, "203.0.113.7", Caller{Principal: "arn:aws:sts::123456789012:assumed-role/Worker"}},
+			Request: Request{"JKJaXmPLvHcESHA=", at, "203.0.113.7", Authorizer{userARN: "arn:aws:sts::123456789012:assumed-role/Worker/worker-7"}},
 		},
 		"iam-user": {
 			Method: "GET", Path: "/v1/pay#1?x=%41 100%/lock", Query: "name=a%2Fb&name=c,d&empty",
 			URI: "/v1/pay%231%3Fx=%2541%20100%25/lock?name=a%2Fb&name=c,d&empty", Proto: "HTTP/1.1",
 			Host: "locks.example.com", Remote: "203.0.113.7:0",
 			Header:  http.Header{"Date": {"Sun, 01 Mar 2026 12:00:00 GMT"}},
-			Request: Request{"iam-user", at, "203.0.113.7", Caller{Principal: "arn:aws:iam::123456789012:user/team/Alice"}},
+			Request: Request{"iam-user", at, "203.0.113.7", Authorizer{userARN: "arn:aws:iam::123456789012:user/team/Alice"}},
 		},
 		"jwt": {
 			Method: "GET", Path: "/v1/payments/lock", Query: "name=a", URI: "/v1/payments/lock?name=a", Proto: "HTTP/1.1",
 			Host: host, Remote: "203.0.113.7:0",
 			Header: http.Header{"Authorization": {"Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln"}},
-			Request: Request{"jwt", at, "203.0.113.7", Caller{
-				Principal: "https://issuer.example.com/#client-42", JWT: true,
-				Scopes: []string{"payments/acquire", "payments/renew", "payments/release"},
-			}},
+			Request: Request{"jwt", at, "203.0.113.7", Authorizer{claims: map[string]any{
+				"iss": "https://issuer.example.com/", "sub": "client-42", "Sub": "mallory", "SUB": "mallory",
+				"scope": "payments/acquire payments/renew", "scp": []any{"payments/release", 7.0},
+				"aud": []any{"locks", "billing"}, "email_verified": true, "exp": 1772370000.0, "nested": map[string]any{"sub": "mallory"},
+			}}},
 		},
 		"named-stage": {
 			Method: "GET", Path: "/healthz", URI: "/healthz", Proto: "HTTP/1.1",
 			Host: host, Remote: "203.0.113.7:0", Header: http.Header{},
-			Request: Request{"named-stage", at, "203.0.113.7", Caller{}},
+			Request: Request{"named-stage", at, "203.0.113.7", Authorizer{}},
 		},
 		"base64": {
 			Method: "PUT", Path: "/upload", URI: "/upload", Proto: "HTTP/1.1",
 			Host: host, Remote: "203.0.113.7:0", Body: "\x00\xff\xfehi", Length: 5,
 			Header:  http.Header{"Content-Type": {"application/octet-stream"}},
-			Request: Request{"base64", at, "203.0.113.7", Caller{}},
+			Request: Request{"base64", at, "203.0.113.7", Authorizer{}},
 		},
 		"cookies": {
 			Method: "GET", Path: "/", URI: "/", Proto: "HTTP/2.0",
 			Host: host, Remote: "203.0.113.7:0", Header: http.Header{"Cookie": {"a=1; b=two=2"}},
-			Request: Request{"cookies", at, "203.0.113.7", Caller{}},
+			Request: Request{"cookies", at, "203.0.113.7", Authorizer{}},
 		},
 		"ipv6": {
 			Method: "GET", Path: "/healthz", URI: "/healthz", Proto: "HTTP/1.1",
 			Host: "abc123.execute-api.eu-west-1.api.aws", Remote: "[2001:db8::7]:0", Header: http.Header{},
-			Request: Request{"ipv6", time.Time{}, "2001:db8::7", Caller{}},
+			Request: Request{"ipv6", time.Time{}, "2001:db8::7", Authorizer{}},
 		},
 	} {
 		t.Run(file, func(t *testing.T) {

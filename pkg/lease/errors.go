@@ -38,7 +38,8 @@ var (
 	// is an [InvalidError].
 	ErrInvalid = errors.New("invalid request")
 
-	// ErrForbidden means that the caller may not do this, or is not known.
+	// ErrForbidden means that the caller may not do this, or is not known. The
+	// detail is a [ForbiddenError] unless a gateway refused.
 	ErrForbidden = errors.New("forbidden")
 )
 
@@ -98,6 +99,16 @@ func (e *TokenChangedError) Error() string { return fmt.Sprintf("%v: %d", ErrTok
 
 // Is makes errors.Is(err, ErrTokenChanged) true for every TokenChangedError.
 func (e *TokenChangedError) Is(target error) bool { return target == ErrTokenChanged }
+
+// A ForbiddenError is the detail behind [ErrForbidden].
+type ForbiddenError struct {
+	Reason string // what the caller lacks
+}
+
+func (e *ForbiddenError) Error() string { return fmt.Sprintf("%v: %s", ErrForbidden, e.Reason) }
+
+// Is makes errors.Is(err, ErrForbidden) true for every ForbiddenError.
+func (e *ForbiddenError) Is(target error) bool { return target == ErrForbidden }
 
 // An InvalidError is the detail behind [ErrInvalid].
 type InvalidError struct {

@@ -35,7 +35,7 @@ func settles(t *testing.T, what string, want int, get func() int) {
 
 func TestAfterTenThousandLocksOverHTTPNothingIsLeft(t *testing.T) {
 	m := new(lease.Memory)
-	handler := &httplease.Handler{Service: m, Log: slog.New(slog.DiscardHandler)}
+	handler := &httplease.Handler{Service: m, Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 	var n, open atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch i := n.Add(1); {

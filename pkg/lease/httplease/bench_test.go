@@ -28,7 +28,7 @@ func (c *caller) WriteHeader(status int)      { c.status = status }
 func (c *caller) Write(p []byte) (int, error) { return c.answer.Write(p) }
 
 func calling(s lease.Service, log *slog.Logger) *caller {
-	return &caller{h: &httplease.Handler{Service: s, Log: log}, r: map[string]*http.Request{}, header: http.Header{}}
+	return &caller{h: &httplease.Handler{Service: s, Log: log, Caller: httplease.Anyone}, r: map[string]*http.Request{}, header: http.Header{}}
 }
 
 func (c *caller) post(b *testing.B, action string, body []byte, want int) {

@@ -53,7 +53,7 @@ func TestAScopedCallerMayDoWhatItsScopesNameAndNothingElse(t *testing.T) {
 					if action == "acquire" {
 						status = http.StatusCreated
 					}
-					w.as(httplease.Caller{Principal: "bob", Scoped: true, Scopes: c.scopes})
+					w.as(httplease.Caller{Principal: "bob", Scopes: c.scopes})
 					if strings.Contains(" "+c.may+" ", " "+action+" ") {
 						if a := w.send(method, path, body); a.status != status {
 							w.Errorf("%s: got %d %s", action, a.status, a.body)
@@ -64,9 +64,11 @@ func TestAScopedCallerMayDoWhatItsScopesNameAndNothingElse(t *testing.T) {
 					// Nothing is learnt of a request that may not be made.
 					w.refused(method, path, "{", http.StatusForbidden, "forbidden", "")
 					w.unchanged(l, action)
-					w.as(httplease.Caller{Principal: "bob", Scopes: c.scopes}) // what is not scoped may do everything
+					w.as(httplease.Caller{Scopes: c.scopes, Unrestricted: true}) // nobody may do nothing
+					w.refused(method, path, body, http.StatusForbidden, "forbidden", "")
+					w.as(httplease.Caller{Principal: "bob", Unrestricted: true, Scopes: c.scopes})
 					if a := w.send(method, path, body); a.status != status {
-						w.Errorf("%s, not scoped: got %d %s", action, a.status, a.body)
+						w.Errorf("%s, unrestricted: got %d %s", action, a.status, a.body)
 					}
 				})
 			}
@@ -76,7 +78,7 @@ func TestAScopedCallerMayDoWhatItsScopesNameAndNothingElse(t *testing.T) {
 
 func TestTheServiceIsDescribedToEveryone(t *testing.T) {
 	w := serving(t, new(lease.Memory))
-	w.as(httplease.Caller{Scoped: true})
+	w.as(httplease.Caller{})
 	for _, path := range []string{"/healthz", "/v1/openapi.json"} {
 		if a := w.send("GET", path, ""); a.status != http.StatusOK {
 			t.Errorf("%s: got %d %s", path, a.status, a.body)
@@ -92,8 +94,8 @@ func TestARequestIDIsRepeatedToItsPrincipalOnly(t *testing.T) {
 	for _, c := range []struct {
 		principal string
 		status    int
-	}{{"alice", 201}, {"alice", 200}, {"bob", 409}, {"", 409}, {"alice", 200}} {
-		w.as(httplease.Caller{Principal: c.principal})
+	}{{"alice", 201}, {"alice", 200}, {"bob", 409}, {"Alice", 409}, {"alice", 200}} {
+		w.as(httplease.Caller{Principal: c.principal, Unrestricted: true})
 		if a := w.send("POST", "/v1/payments/acquire", body); a.status != c.status || c.status == 409 && a.Code != "request_conflict" {
 			t.Errorf("%q: got %d %s, want %d", c.principal, a.status, a.body, c.status)
 		}
@@ -105,7 +107,7 @@ func TestARequestIDIsRepeatedToItsPrincipalOnly(t *testing.T) {
 func TestACallThatWasReceivedLongAgoOnlyReleases(t *testing.T) {
 	for _, age := range []time.Duration{31 * time.Second, time.Hour, -2 * time.Second} {
 		bubble(t, func(w wire, l lease.Lease) {
-			w.as(httplease.Caller{Received: time.Now().Add(-age)})
+			w.as(httplease.Caller{Principal: "anyone", Unrestricted: true, Received: time.Now().Add(-age)})
 			for _, q := range requests(l) {
 				if q.action != "release" {
 					w.refused("POST", q.path(), q.body("", ""), http.StatusServiceUnavailable, "clock_skew", "")

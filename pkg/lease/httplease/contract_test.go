@@ -46,7 +46,7 @@ var spec = sync.OnceValues(func() (*openapi3.T, routers.Router) {
 // against the spec on the way: what the spec refuses the handler must refuse,
 // and whatever the handler answers the spec must know.
 func service(t *testing.T, s lease.Service) *httplease.Client {
-	h := &httplease.Handler{Service: s, Log: slog.New(slog.DiscardHandler)}
+	h := &httplease.Handler{Service: s, Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 	return &httplease.Client{URL: "http://pawl.test", HTTP: &http.Client{Transport: contract{t, h}}}
 }
 

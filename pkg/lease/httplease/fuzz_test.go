@@ -52,7 +52,7 @@ func FuzzRequest(f *testing.F) {
 	for _, query := range []string{"name=a", "name=%ff", "%ff=a", "name=a&name=b", "name=%00", "name=%F0%9F%94%92", "name=a+b", "=&;"} {
 		f.Add([]byte(query))
 	}
-	h := &httplease.Handler{Service: agreeing{}, Log: slog.New(slog.DiscardHandler)}
+	h := &httplease.Handler{Service: agreeing{}, Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, q := range requests(some) {
 			w := httptest.NewRecorder()

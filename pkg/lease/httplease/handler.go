@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -31,8 +32,8 @@ type Handler struct {
 	// Log gets one record for each call. Nil means [slog.Default].
 	Log *slog.Logger
 
-	// Caller says who makes a request. Nil means anonymous callers that may do
-	// everything.
+	// Caller says who makes a request and what they may do. Nil means that nobody
+	// may do anything but read the spec. See [Anyone].
 	Caller func(*http.Request) Caller
 
 	once    sync.Once
@@ -40,20 +41,28 @@ type Handler struct {
 	nowhere http.HandlerFunc
 }
 
-// A Caller is what a gateway found out about a request.
+// A Caller is what a gateway found out about a request. The zero Caller is
+// nobody, and may do nothing.
 type Caller struct {
-	// Principal is who calls; see [lease.Call].
+	// Principal is who calls; see [lease.Call]. Nobody may do nothing, whatever
+	// the other fields say.
 	Principal string
 
 	// Received is when the gateway received the request; see [lease.Call].
 	Received time.Time
 
-	// Scoped says that the caller may do only what its Scopes name, each as
-	// "{namespace}/{action}": "payments/acquire". Gateways that check paths
-	// themselves, as IAM does, leave it false.
-	Scoped bool
+	// Unrestricted says that the caller may do what it asks for: the gateway has
+	// checked the path, as IAM does.
+	Unrestricted bool
+
+	// Scopes are what any other caller may do, each as "{namespace}/{action}":
+	// "payments/acquire".
 	Scopes []string
 }
+
+// Anyone lets every caller do everything, under one principal. It is for a
+// [Handler] that only its own machine can reach.
+func Anyone(*http.Request) Caller { return Caller{Principal: "anyone", Unrestricted: true} }
 
 // answerMargin is what is left of a deadline to answer in, so that a caller
 // learns that an outcome is unknown from us and not from a gateway.
@@ -157,12 +166,18 @@ func (h *Handler) serving(action string, serve func(*Handler, *call) error) http
 	}
 }
 
-// permitted checks a scoped caller.
+// permitted fails unless the caller may make this call.
 func (c *call) permitted() error {
-	if c.action != "" && c.caller.Scoped && !slices.Contains(c.caller.Scopes, c.name.Namespace+"/"+c.action) {
-		return lease.ErrForbidden
+	scope := c.name.Namespace + "/" + c.action
+	switch {
+	case c.action == "": // for everyone
+		return nil
+	case c.caller.Principal == "":
+		return &lease.ForbiddenError{Reason: "the gateway vouches for no caller"}
+	case c.caller.Unrestricted || slices.Contains(c.caller.Scopes, scope):
+		return nil
 	}
-	return nil
+	return &lease.ForbiddenError{Reason: "the caller needs the scope " + strconv.Quote(scope)}
 }
 
 // log writes the one line that a call leaves. It never has a lease id: who

@@ -143,7 +143,7 @@ func TestAWrongMethodIsToldTheRightOne(t *testing.T) {
 
 // A HEAD is not in the spec, but whoever serves GET serves it: monitors use it.
 func TestHeadAnswersAsGetWithoutTheBody(t *testing.T) {
-	srv := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler)})
+	srv := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone})
 	defer srv.Close()
 	for path, status := range map[string]int{
 		"/healthz": 200, "/v1/openapi.json": 200, "/v1/payments/lock?name=a": 200, "/v1/payments/lock": 400, "/v1/Payments/lock?name=a": 400,

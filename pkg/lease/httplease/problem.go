@@ -84,6 +84,7 @@ func problemOf(err error) problem {
 		held    *lease.HeldError
 		changed *lease.TokenChangedError
 		invalid *lease.InvalidError
+		denied  *lease.ForbiddenError
 		retry   *lease.RetryError
 	)
 	switch {
@@ -95,6 +96,8 @@ func problemOf(err error) problem {
 		p.Detail, p.Token = changed.Error(), changed.Token
 	case errors.As(err, &invalid):
 		p.Detail, p.Field = invalid.Error(), invalid.Field
+	case errors.As(err, &denied):
+		p.Detail = denied.Error()
 	case errors.As(err, &retry):
 		after = retry.After
 	}
@@ -123,6 +126,8 @@ func (p problem) error(byStatus func(int) error) error {
 		return &lease.TokenChangedError{Token: p.Token}
 	case err == lease.ErrInvalid:
 		return &lease.InvalidError{Field: p.Field, Reason: trimField(p.Field, p.Detail)}
+	case err == lease.ErrForbidden:
+		return &lease.ForbiddenError{Reason: strings.TrimPrefix(p.Detail, err.Error()+": ")}
 	case err == errNotFound || err == errMethod:
 		err = errors.Join(lease.ErrMisconfigured, err)
 	case err == errTooLarge:

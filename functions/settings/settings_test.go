@@ -1,0 +1,49 @@
+package settings
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
+)
+
+func read(env map[string]string) (API, error) {
+	return ReadAPI(func(name string) string { return env[name] })
+}
+
+func TestTheFunctionReadsWhatTheStackWrites(t *testing.T) {
+	for _, a := range []API{
+		{Table: "locks", Auth: IAM},
+		{Table: "locks", Auth: JWT, ScopeClaim: "roles"},
+		{Table: "locks", Auth: IAM, Rules: lease.Rules{
+			MaxTTL: 2 * time.Hour, MaxLockDelay: time.Second, Skew: 500 * time.Millisecond, RestoredAt: time.UnixMilli(1790000000123),
+		}},
+	} {
+		if got, err := read(a.Environ()); err != nil || !reflect.DeepEqual(got, a) {
+			t.Errorf("got %+v, %v, want %+v", got, err, a)
+		}
+	}
+}
+
+func TestEverySettingThatIsWrongIsNamed(t *testing.T) {
+	good := API{Table: "locks", Auth: JWT}.Environ()
+	for _, c := range []struct{ name, value string }{
+		{"TABLE", ""},
+		{"AUTH", ""}, {"AUTH", "none"}, {"AUTH", "IAM"}, {"AUTH", "iam,jwt"},
+		{"MAX_TTL_MS", "1h"}, {"MAX_TTL_MS", "0"}, {"MAX_TTL_MS", "-1"}, {"MAX_TTL_MS", "18446747673710"},
+		{"SKEW_MS", "18446744073710"}, {"MAX_LOCK_DELAY_MS", "1e3"},
+		{"RESTORED_AT_MS", "17962671336760"}, {"RESTORED_AT_MS", "9999999999999999999"},
+	} {
+		env := maps.Clone(good)
+		env[c.name] = c.value
+		if _, err := read(env); err == nil || !strings.Contains(err.Error(), c.name) {
+			t.Errorf("%s=%s: got %v", c.name, c.value, err)
+		}
+	}
+	if _, err := read(API{Table: "locks", Auth: IAM, ScopeClaim: "roles"}.Environ()); err == nil {
+		t.Error("a claim was accepted where there are no tokens")
+	}
+}
