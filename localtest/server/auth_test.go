@@ -67,6 +67,9 @@ func TestWithIAMOnlySignedRequestsAreServed(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want it to be public", path, a, err)
 		}
 	}
+	if a, err := http.Head(url + "/healthz"); err != nil || a.StatusCode != http.StatusOK {
+		t.Errorf("HEAD: got %v, %v, want it to be public", a, err)
+	}
 }
 
 // late makes a signature as old as it says.
