@@ -167,6 +167,21 @@ func TestMakeServeSaysWhenItIsReadyAndStopsCleanly(t *testing.T) {
 	}
 }
 
+func TestMakeServeSaysWhyItRefuses(t *testing.T) {
+	for auth, want := range map[string]string{
+		"iam": "make one up, and set it here and for those who call: AWS_ACCESS_KEY_ID=",
+		"jwt": "AUTH=jwt needs JWT_KEY",
+		"IAM": `AUTH is "IAM", want none, iam or jwt`,
+	} {
+		cmd := exec.CommandContext(t.Context(), "make", "-s", "-C", "../..", "serve")
+		cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "AUTH="+auth, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "JWT_KEY=")
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("AUTH=%s: got %v %s, want %s", auth, err, out, want)
+		}
+	}
+}
+
 // TestTheWalkThroughOfTheREADME runs the README's commands as they stand there,
 // in one shell, and compares what they print with what it says they print. "…"
 // stands for anything.
