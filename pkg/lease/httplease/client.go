@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -72,7 +71,7 @@ func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.Sta
 	if err != nil {
 		return lease.State{}, err
 	}
-	return out.state(http.MethodPost, q.Name)
+	return out.state("release", q.Name)
 }
 
 // Break implements [lease.Service].
@@ -82,34 +81,22 @@ func (c *Client) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken,
 	if err != nil {
 		return lease.Broken{}, err
 	}
-	s, err := out.state(http.MethodPost, q.Name)
+	s, err := out.state("break", q.Name)
 	return lease.Broken{State: s, AlreadyFree: out.AlreadyFree != nil && *out.AlreadyFree}, err
 }
 
 // Get implements [lease.Service].
 func (c *Client) Get(ctx context.Context, n lease.Name) (lease.State, error) {
-	path, err := c.path(n.Namespace, "lock")
-	if err != nil {
+	var out stateBody
+	if _, err := c.post(ctx, n.Namespace, reading, readBody{n.Lock}, &out); err != nil {
 		return lease.State{}, err
 	}
-	var out stateBody
-	if _, err := c.do(ctx, http.MethodGet, path+"?name="+escape(n.Lock), nil, &out); err != nil {
-		return lease.State{}, inBody(err)
-	}
-	return out.state(http.MethodGet, n)
+	return out.state(reading, n)
 }
 
-// escape percent-encodes a query value. A plus would mean a space in forms only.
-func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
-
-// inBody is the inverse of inQuery.
-func inBody(err error) error {
-	var invalid *lease.InvalidError
-	if errors.As(err, &invalid) && invalid.Field == "name" {
-		return &lease.InvalidError{Field: "lock", Reason: invalid.Reason}
-	}
-	return err
-}
+// reading is the one action that changes nothing: it has no outcome that could
+// be unknown.
+const reading = "read"
 
 func (c *Client) post(ctx context.Context, namespace, action string, in, out any) (status int, err error) {
 	path, err := c.path(namespace, action)
@@ -121,7 +108,7 @@ func (c *Client) post(ctx context.Context, namespace, action string, in, out any
 		// Text that is not UTF-8. Repaired, it would be another lock.
 		return 0, invalidBody(err)
 	}
-	return c.do(ctx, http.MethodPost, path, body, out)
+	return c.do(ctx, action, path, body, out)
 }
 
 // path checks the namespace here: as a part of the path it would not arrive.
@@ -137,20 +124,18 @@ func (c *Client) path(namespace, action string) (string, error) {
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // do makes one request and reads its answer into out.
-func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) (status int, err error) {
+func (c *Client) do(ctx context.Context, action, path string, body []byte, out any) (status int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
 	if err == nil && r.URL.Host == "" {
 		err = fmt.Errorf("the URL %q has no host", c.URL)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: httplease: %w", lease.ErrMisconfigured, err)
 	}
-	if method == http.MethodPost {
-		r.Header.Set("Content-Type", "application/json")
-	}
+	r.Header.Set("Content-Type", "application/json")
 	client := http.Client{Timeout: 30 * time.Second}
 	if c.HTTP != nil {
 		client = *c.HTTP
@@ -160,48 +145,48 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 	}
 	a, err := client.Do(r)
 	if err != nil {
-		return 0, unanswered(method, err)
+		return 0, unanswered(action, err)
 	}
 	defer a.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(a.Body, 64<<10))
 	if err != nil {
-		return 0, unanswered(method, err)
+		return 0, unanswered(action, err)
 	}
 	if a.StatusCode/100 == 2 {
 		if err := json.Unmarshal(text, out); err != nil {
-			return 0, unread(method, err)
+			return 0, unread(action, err)
 		}
 		return a.StatusCode, nil
 	}
-	return 0, refusal(method, a, text)
+	return 0, refusal(action, a, text)
 }
 
 // unanswered says what it means that there is no answer that can be read.
-func unanswered(method string, err error) error {
+func unanswered(action string, err error) error {
 	var op *net.OpError
 	switch {
 	case errors.Is(err, lease.ErrUnavailable), errors.Is(err, lease.ErrMisconfigured): // it was not signed, and not sent
 		return err
-	case method == http.MethodGet, errors.As(err, &op) && op.Op == "dial":
+	case action == reading, errors.As(err, &op) && op.Op == "dial":
 		return fmt.Errorf("%w: httplease: %w", lease.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: httplease: %w", lease.ErrOutcomeUnknown, err)
 }
 
 // unread is for a success that cannot be read: what it says was done.
-func unread(method string, err error) error {
-	return unanswered(method, fmt.Errorf("the answer is not what it should be: %w", err))
+func unread(action string, err error) error {
+	return unanswered(action, fmt.Errorf("the answer is not what it should be: %w", err))
 }
 
 // refusal reads an answer that is no success: a problem of the service, or what
 // a gateway in front of it said.
-func refusal(method string, a *http.Response, text []byte) error {
-	byStatus := func(status int) error { return gatewayError(method, status) }
+func refusal(action string, a *http.Response, text []byte) error {
+	byStatus := func(status int) error { return gatewayError(action, status) }
 	media, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	var p problem
 	if media == "application/problem+json" && json.Unmarshal(text, &p) == nil {
 		p.Status = a.StatusCode
-		if method == http.MethodGet && p.Code == "outcome_unknown" {
+		if action == reading && p.Code == "outcome_unknown" {
 			p.Code = "unavailable" // reading has no outcome
 		}
 		return p.error(byStatus)
@@ -211,7 +196,7 @@ func refusal(method string, a *http.Response, text []byte) error {
 
 // gatewayError is what an answer of API Gateway's own says of the outcome. A 4xx
 // never got to the service; a 5xx may have, and have been carried out.
-func gatewayError(method string, status int) error {
+func gatewayError(action string, status int) error {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return lease.ErrForbidden
@@ -223,7 +208,7 @@ func gatewayError(method string, status int) error {
 		return &lease.RetryError{Err: lease.ErrThrottled, After: time.Second}
 	case status < 500:
 		return lease.ErrMisconfigured
-	case method == http.MethodGet:
+	case action == reading:
 		return &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second}
 	}
 	return &lease.RetryError{Err: lease.ErrOutcomeUnknown, After: time.Second}
