@@ -56,7 +56,7 @@ func newStore(getenv func(string) string) (*dynamolease.Store, error) {
 	if at := duration("RESTORED_AT_MS"); at != 0 {
 		rules.RestoredAt = time.UnixMilli(at.Milliseconds())
 	}
-	if err := rules.Validate(); err != nil {
+	if err := rules.Validate(time.Now()); err != nil {
 		errs = append(errs, err)
 	}
 	options := dynamodb.Options{

@@ -65,7 +65,7 @@ type Grant struct {
 // g is the grant that holds the lock.
 func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 	floor := rules.Floor()
-	if err := quarantined(now, floor); err != nil {
+	if err := quarantined(now, rules); err != nil {
 		return r, err
 	}
 	if r.RequestID == g.RequestID {
@@ -145,7 +145,7 @@ func (r Record) Release(q ReleaseRequest) (Record, error) {
 // a token is used up. It returns r itself when nobody holds the lock.
 func (r Record) Break(now Instant, observed fence.Token, rules Rules) (Record, error) {
 	floor := rules.Floor()
-	if err := quarantined(now, floor); err != nil {
+	if err := quarantined(now, rules); err != nil {
 		return r, err
 	}
 	switch {
@@ -177,9 +177,10 @@ func (r *Record) retire(idle Instant, rules Rules) {
 	r.Retire = max(idle, Instant(r.Token)).Add(rules.retention()).Seconds()
 }
 
-func quarantined(now, floor Instant) error {
-	if now >= floor {
+func quarantined(now Instant, rules Rules) error {
+	end := At(rules.QuarantineEnd)
+	if now >= end {
 		return nil
 	}
-	return &RetryError{Err: ErrQuarantine, After: floor.Sub(now)}
+	return &RetryError{Err: ErrQuarantine, After: end.Sub(now)}
 }

@@ -115,9 +115,9 @@ func TestBreak(t *testing.T) {
 		{"whatever the token", released, breaks(noon+second, 1, lease.Rules{}), released, nil},
 		{"a lock of which nothing is recorded is free already", none, breaks(noon, 1, lease.Rules{}), none, nil},
 		{"a newer lease is not hit", next, breaks(noon+2*second, held.Token, lease.Rules{}), none, lease.ErrTokenChanged},
-		{"nothing is broken below the floor", held, breaks(floor-ms, held.Token, restored), none, lease.ErrQuarantine},
-		{"the token jumps above the floor", held, breaks(floor, held.Token, restored), change(broken, func(r *lease.Record) {
-			r.Token, r.Retire = fence.Token(floor)+1, (int64(floor+ms+7*day)+999)/1000
+		{"nothing is broken in the quarantine", held, breaks(quarantineEnd-ms, held.Token, restored), none, lease.ErrQuarantine},
+		{"the token jumps above the floor", held, breaks(quarantineEnd, held.Token, restored), change(broken, func(r *lease.Record) {
+			r.Token, r.Retire = fence.Token(floor)+1, (int64(quarantineEnd+7*day)+999)/1000
 		}), nil},
 	})
 	_, err := next.Break(noon+2*second, held.Token, lease.Rules{})
