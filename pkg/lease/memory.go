@@ -70,13 +70,15 @@ func (m *Memory) Release(ctx context.Context, q ReleaseRequest) (State, error) {
 		return State{}, err
 	}
 	ctx = WithCall(ctx, new(Call)) // giving up is safe whatever the clock says
-	r, now, _, err := m.change(ctx, q.Name, func(r Record, _ Instant) (Record, error) {
+	var before Record
+	_, now, _, err := m.change(ctx, q.Name, func(r Record, _ Instant) (Record, error) {
+		before = r
 		return r.Release(q)
 	})
 	if err != nil {
 		return State{}, err
 	}
-	return r.State(q.Name, now), nil
+	return before.Released(now, q)
 }
 
 // Break implements [Service].
