@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
 // maxLine is the most that the line of one call has, in bytes. Lines are paid
@@ -48,6 +50,9 @@ func (h *Handler) log(c *call, err error, took time.Duration) {
 	}
 	if c.newToken != 0 {
 		attrs = append(attrs, slog.Int64("new_token", int64(c.newToken)))
+	}
+	if lease.KnownLost(err) { // its holder worked on without it, unlike one who made it up
+		attrs = append(attrs, slog.Bool("late", true))
 	}
 	if c.status >= 500 {
 		level = slog.LevelError
