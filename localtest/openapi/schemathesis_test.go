@@ -44,7 +44,7 @@ func TestSchemathesisFindsNothingUndocumented(t *testing.T) {
 		dir := t.TempDir()
 		args := []string{"-m", "schemathesis.cli", "run", spec, "--url", url, "--checks", checks, "--max-time", "45", "--no-color", "--continue-on-failure", "--report", "json", "--report-json-path", "report.json"}
 		if wanted == 0 {
-			args = append(args, "--seed", "1")
+			args = append(args, "--seed", "2") // has answers of every status
 		}
 		cmd := exec.CommandContext(t.Context(), py, args...)
 		cmd.Dir = dir // it leaves files

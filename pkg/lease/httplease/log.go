@@ -108,21 +108,3 @@ func conspicuous(r rune) bool {
 var unseen = []*unicode.RangeTable{
 	unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
 }
-
-// maxHolder is what a holder may have, in bytes.
-const maxHolder = 256
-
-// holder is the name that a lease of the caller has when its acquire has none:
-// always the same for one caller, so that a repeat is one.
-func (c Caller) holder() string {
-	name := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(c.Name, ""))
-	if len(name) > maxHolder {
-		name = strings.ToValidUTF8(name[:maxHolder], "")
-	}
-	return name
-}

@@ -33,7 +33,9 @@ func logging(t *testing.T, s lease.Service) logged {
 	w.c.HTTP.Transport = contract{t, &httplease.Handler{
 		Service: s,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
-		Caller:  func(*http.Request) httplease.Caller { return httplease.Caller{Principal: alice, Name: "alice", Unrestricted: true} },
+		Caller: func(*http.Request) httplease.Caller {
+			return httplease.Caller{Principal: alice, Name: "alice", Unrestricted: true}
+		},
 	}}
 	return logged{w, log}
 }
@@ -84,7 +86,7 @@ func TestACallLeavesOneRecordThatSaysWhatCameOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := logging(t, new(lease.Memory))
 		time.Sleep(time.Until(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))) // tokens of before 2020 are made up
-		first := time.Now().UnixMilli() + 1 // the first token
+		first := time.Now().UnixMilli() + 1                                 // the first token
 		rid := `"request_id":"` + strings.Repeat("r", 22) + `"`
 		acquire := `{"lock":"a","ttl_ms":60000,"holder":"worker-1",` + rid + `}`
 		a := w.call("POST", "/v1/payments/acquire", acquire, record{"outcome": "granted", "status": 201, "token": first, "holder": "worker-1"})
