@@ -36,7 +36,9 @@ type Caller struct {
 
 // Anyone lets every caller do everything, under one principal. It is for a
 // [Handler] that only its own machine can reach.
-func Anyone(*http.Request) Caller { return Caller{Principal: "anyone", Unrestricted: true} }
+func Anyone(*http.Request) Caller {
+	return Caller{Principal: "anyone", Name: "anyone", Unrestricted: true}
+}
 
 // maxHolder is what a holder may have, in bytes.
 const maxHolder = 256

@@ -244,7 +244,6 @@ func TestALeaseIDIsInNoRecordAndInNoProblem(t *testing.T) {
 // writes, it is short, and shows what it has.
 func TestALogLineIsShortAndLegibleWhateverACallerWrites(t *testing.T) {
 	w := logging(t, failing{fmt.Errorf("%w: %s", lease.ErrMisconfigured, strings.Repeat("\u202e", 5000))})
-	w.unchecked()
 	w.c.HTTP.Transport = transport(func(r *http.Request) (*http.Response, error) {
 		h := &httplease.Handler{Service: w.s, Log: slog.New(slog.NewJSONHandler(w.log, nil)), Caller: func(*http.Request) httplease.Caller {
 			return httplease.Caller{Principal: "iss#" + strings.Repeat("\u2066\"", 9000), Unrestricted: true}
