@@ -74,7 +74,7 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	if err := dynamolease.CreateTable(ctx, dynamolease.NewClient(db.Options()), table); err != nil {
 		return nil, err
 	}
-	env, err := s.functionEnv(ctx, db, functions.API{Table: table, Auth: auth})
+	env, err := s.functionEnv(ctx, db, functions.API{Table: table, Auth: auth, Metrics: "Pawl/local"})
 	if err != nil {
 		return nil, err
 	}
