@@ -40,6 +40,10 @@ const (
 	Time          = "ms"
 )
 
+// TurnedAway counts the calls that the gateway's throttles have refused; it is
+// the gateway's access log that has them.
+const TurnedAway = "TurnedAway"
+
 // What a run of the sweeper counts.
 const (
 	Retired = "Retired"

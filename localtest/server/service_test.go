@@ -80,7 +80,7 @@ func (l *log) String() string {
 }
 
 func TestTheServiceKeepsThePromises(t *testing.T) {
-	url, _ := serve(t)
+	url, _ := serve(t, "THROTTLE", "off") // it tests the service, and not what a deployment lets in
 	c := client(url, connections())
 	// In a group of their own, so that the service outlives the parallel ones.
 	t.Run("promises", func(t *testing.T) {
@@ -98,7 +98,7 @@ func rounds() int {
 }
 
 func TestSixtyFourCallersNeverHoldOneLockAtOnce(t *testing.T) {
-	url, _ := serve(t)
+	url, _ := serve(t, "THROTTLE", "off") // they come at once, each time that a lease ends
 	for round := range rounds() {
 		h := leasetest.Hammer{
 			Service: client(url, connections()),
