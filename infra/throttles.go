@@ -17,9 +17,10 @@ func behind(key string) string {
 
 // What a call takes, for the rate that goes with a burst: at a rate of burst over
 // time there are as many calls under way as the burst has. A call that does not
-// wait takes a few ms; a contended acquire looks again and again.
+// wait takes a few ms, but not while functions start; a contended acquire looks
+// again and again.
 const (
-	callsPerSecond    = 20 // for each call at once: 50 ms
+	callsPerSecond    = 10 // for each call at once: 100 ms
 	acquiresPerSecond = 5  // 200 ms
 )
 
