@@ -158,7 +158,12 @@ func (p *parameters) err() error {
 			errs = append(errs, fmt.Errorf("%s%s is no parameter of this app", prefix, name))
 		}
 	}
-	told := make(map[string]bool) // some are read for two functions
+	return once(errs)
+}
+
+// once joins errors. What is read for two functions is wrong for both.
+func once(errs []error) error {
+	told := make(map[string]bool)
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
 		again := told[err.Error()]
 		told[err.Error()] = true
@@ -185,7 +190,7 @@ func named(err error) error {
 		for _, one := range all.Unwrap() {
 			errs = append(errs, named(one))
 		}
-		return errors.Join(errs...)
+		return once(errs)
 	}
 	var field *infra.FieldError
 	if !errors.As(err, &field) || parameterOf[field.Field] == "" {
