@@ -60,8 +60,12 @@ const (
 	sweepRate     = "SWEEP_RATE"
 )
 
-// RestoredAt is the variable that says when the table was restored.
-const RestoredAt = restoredAt
+// What whoever compares two deployments looks at: the variables with the table,
+// and with the time at which it was restored.
+const (
+	Table      = table
+	RestoredAt = restoredAt
+)
 
 // Limits are the variables of [lease.Rules], by which a server on one machine
 // passes on its own environment.

@@ -115,6 +115,8 @@ func TestAParameterThatIsWrongIsNamedBeforeAnythingIsMade(t *testing.T) {
 		{`"pawl:table": "*"`, "pawl:table"},
 		{`"pawl:table": "arn:aws:dynamodb:eu-west-1:123456789012:table/x"`, "pawl:table"},
 		{`"pawl:table-name": "a b*"`, "pawl:table-name"},
+		{`"pawl:table-stack": "Pawl"`, "pawl:table-stack"},
+		{`"pawl:table-stack": "PawlTable2", "pawl:table": "locks"`, "pawl:table-stack"},
 		{`"pawl:table": "locks", "pawl:table-name": "x", "pawl:aws-managed-key": true, "pawl:sweep-rate": 100, ` + strong,
 			"pawl:table-name pawl:consistency pawl:replicas pawl:aws-managed-key pawl:sweep-rate"},
 		{`"pawl:table": "locks", "pawl:witness": "eu-west-2"`, "pawl:witness"},

@@ -35,6 +35,7 @@
 // What is for a new table is decided once: what would make another table of the
 // one that is there, "make deploy" refuses. Package infra has the way to migrate.
 //
+//	pawl:table-stack        its stack, for a second one; default PawlTable
 //	pawl:table-name         its name; default: CloudFormation chooses
 //	pawl:aws-managed-key    "true": a key in the account that AWS manages
 //	pawl:consistency        "strong": several Regions, with

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -12,9 +13,12 @@ import (
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
+// stackName keeps the stack of a table from taking the place of another stack.
+var stackName = regexp.MustCompile(`^PawlTable[A-Za-z0-9-]{0,100}$`)
+
 // onlyForNew are the parameters of a table that is to be made.
 var onlyForNew = []string{
-	"table-name", "consistency", "replicas", "replica-key-arns", "witness", "aws-managed-key", "sweep-minutes", "sweep-rate",
+	"table-stack", "table-name", "consistency", "replicas", "replica-key-arns", "witness", "aws-managed-key", "sweep-minutes", "sweep-rate",
 }
 
 // stacks makes the stacks of an app. The functions are in directories of dist.
@@ -46,6 +50,10 @@ func stacks(app awscdk.App, p *parameters, dist string) error {
 	}
 	api := p.api(env, dist)
 	p.replicaKeys(&table.TableProps)
+	tableStack := cmp.Or(p.text("table-stack"), "PawlTable")
+	if !stackName.MatchString(tableStack) {
+		p.wrong("table-stack", "is %q, want the name of a stack that starts with PawlTable", tableStack)
+	}
 	switch {
 	case api.TableName != "":
 		p.exclude("pawl:table names a table that exists", onlyForNew...)
@@ -56,7 +64,7 @@ func stacks(app awscdk.App, p *parameters, dist string) error {
 		return err
 	}
 	if api.TableName == "" {
-		_, api.Table = infra.NewTableStack(app, "PawlTable", table)
+		_, api.Table = infra.NewTableStack(app, tableStack, table)
 		if table.Consistency == infra.Strong {
 			sweeper.Table = api.Table
 			infra.NewSweeperStack(app, "PawlSweeper", sweeper)

@@ -39,6 +39,7 @@ var mayImport = map[string]string{
 	"functions/sweeper":        "functions/metrics functions/settings pkg/lease/dynamolease",
 	"infra":                    "functions/metrics functions/settings pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
 	"infra/app":                "infra pkg/lease",
+	"infra/retained":           "functions/settings",
 	"infra/routes":             "",
 	"functions/api":            "functions/metrics functions/settings pkg/apigw pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
 	"localtest":                "",
