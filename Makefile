@@ -46,6 +46,10 @@ story-ledger: ## watch a paused worker corrupt a ledger in PostgreSQL, and a gua
 story-render: ## watch a paused worker replace a film on S3, and a guard prevent it
 	@go run ./localtest/stories/render
 
+.PHONY: rehearse-restore
+rehearse-restore: ## restore a backup on this machine, step by step
+	@go run ./localtest/rehearsal
+
 .PHONY: check
 check: ## gofmt, vet, staticcheck, tidy go.mod; spec and layout
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); if [ -n "$$files" ]; then echo "not formatted: $$files"; exit 1; fi
@@ -90,6 +94,11 @@ bench: ## the benchmarks that the README speaks of, each against its yardstick i
 soak: export ROUNDS = 20
 soak: ## the tests that find rare interleavings, for longer
 	go test -race -timeout 2h -run 'Hammer|Callers|Flaky|Fault' -v ./pkg/lease/... ./localtest/server
+
+.PHONY: schemathesis
+schemathesis: export CASES = 3000
+schemathesis: ## 3,000 calls that are made up from the spec, to the service on this machine
+	go test -timeout 30m -run Schemathesis -v ./localtest/openapi
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for 20 seconds

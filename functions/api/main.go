@@ -27,7 +27,7 @@ import (
 )
 
 func main() {
-	set, err := settings.ReadAPI(os.Getenv, time.Now())
+	set, err := settings.ReadAPI(time.Now(), os.Getenv)
 	log := slog.New(metrics.Handler{Handler: slog.NewJSONHandler(os.Stdout, nil), In: set.Metrics})
 	slog.SetDefault(log)
 	store, incomplete := newStore(set, os.Getenv)

@@ -87,6 +87,8 @@ func (a API) Environ() map[string]string {
 	set(skew, a.Rules.Skew.Milliseconds())
 	if !a.Rules.RestoredAt.IsZero() {
 		set(restoredAt, a.Rules.RestoredAt.UnixMilli())
+	}
+	if !a.Rules.QuarantineEnd.IsZero() {
 		set(quarantineEnd, a.Rules.QuarantineEnd.UnixMilli())
 	}
 	return env
@@ -94,7 +96,7 @@ func (a API) Environ() map[string]string {
 
 // ReadAPI reads the settings of functions/api on a host whose clock reads now. It
 // reports every variable that is missing or wrong.
-func ReadAPI(getenv func(string) string, now time.Time) (API, error) {
+func ReadAPI(now time.Time, getenv func(string) string) (API, error) {
 	r := reader{getenv: getenv}
 	a := API{
 		Table:      r.required(table),

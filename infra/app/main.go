@@ -13,7 +13,7 @@
 //	                        limits; see package lease, Rules
 //	pawl:restored-at-ms, pawl:quarantine-end-ms
 //	                        when the table was restored, and until when nothing
-//	                        is granted; see README.md
+//	                        is granted: see package infra
 //	pawl:namespaces         namespaces to make IAM policies for, up to 100;
 //	                        default "default"
 //	pawl:jwt-issuer, pawl:jwt-audience

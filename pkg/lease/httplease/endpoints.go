@@ -60,7 +60,14 @@ func (h *Handler) release(c *call) error {
 		return err
 	}
 	c.holder = s.Holder
-	return c.answer(http.StatusOK, OutcomeReleased, stateOf(s))
+	outcome := OutcomeReleased
+	switch s.Ended {
+	case lease.ReleasedBefore:
+		outcome = OutcomeReleasedBefore
+	case lease.ReleasedLate:
+		outcome = OutcomeReleasedLate
+	}
+	return c.answer(http.StatusOK, outcome, stateOf(s))
 }
 
 func (h *Handler) breakLease(c *call) error {

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
 // maxLine is the most that the line of one call has, in bytes. Lines are paid
@@ -48,6 +50,9 @@ func (h *Handler) log(c *call, err error, took time.Duration) {
 	}
 	if c.newToken != 0 {
 		attrs = append(attrs, slog.Int64("new_token", int64(c.newToken)))
+	}
+	if lease.KnownLost(err) { // its holder worked on without it, unlike one who made it up
+		attrs = append(attrs, slog.Bool("late", true))
 	}
 	if c.status >= 500 {
 		level = slog.LevelError
@@ -102,22 +107,4 @@ func conspicuous(r rune) bool {
 // unseen are the characters that people do not see, or see as something else.
 var unseen = []*unicode.RangeTable{
 	unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
-}
-
-// maxHolder is what a holder may have, in bytes.
-const maxHolder = 256
-
-// holder is the name that a lease of the caller has when its acquire has none:
-// always the same for one caller, so that a repeat is one.
-func (c Caller) holder() string {
-	name := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(c.Name, ""))
-	if len(name) > maxHolder {
-		name = strings.ToValidUTF8(name[:maxHolder], "")
-	}
-	return name
 }
