@@ -40,8 +40,10 @@ func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "pawl-infra-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		code = dir
-		err = os.WriteFile(filepath.Join(dir, "bootstrap"), []byte("not a function\n"), 0o755)
+		code = filepath.Join(dir, "code")
+		if err = os.Mkdir(code, 0o755); err == nil {
+			err = os.WriteFile(filepath.Join(code, "bootstrap"), []byte("not a function\n"), 0o755)
+		}
 	}
 	if err != nil {
 		fmt.Println(err)
