@@ -32,36 +32,34 @@ const (
 func (s *LockService) addAlarms(props *LockServiceProps) {
 	s.Alarms = make(map[string]awscloudwatch.Alarm)
 	calls, requests := s.measured(metrics.Time, "SampleCount"), s.gateway("Count", "Sum")
+	once := func(name, description string) watch { return watch{name, description, s.counted(name), 1, 1, 1, false} }
+	often := func(id, description string, part, all awscloudwatch.IMetric) watch {
+		return watch{id, description, percent(part, all), share, shareIn, ofAll, false}
+	}
+	sum := statistic("Sum")
 	for _, w := range []watch{
-		{metrics.CameBackLate, "A holder renewed or released after it had lost its lease: it worked on without one until then. " +
-			"Storage that checks tokens has refused its writes; other storage may have taken them. See the saved query who-came-back-late. " +
-			"After a break this is expected once: so the holder of the broken lease learns of it.",
-			s.counted(metrics.CameBackLate), 1, 1, 1, false},
-		{metrics.ReleasedLate, "A holder released after its lease had run out, and nobody had taken the lock yet: the TTL is too short for its work, " +
-			"or it was paused. The next time another may be in between. See the saved query who-came-back-late.",
-			s.counted(metrics.ReleasedLate), 1, 1, 1, false},
-		{metrics.ClockSkew, "Calls were refused because a function's clock and the gateway's differ, or a function was frozen.",
-			s.counted(metrics.ClockSkew), 1, 1, 1, false},
-		{metrics.Misconfigured, "DynamoDB refuses what the service asks: a missing table, permission or key. The functions' logs have the reason.",
-			s.counted(metrics.Misconfigured), 1, 1, 1, false},
-		{metrics.Panicked, "The service has a bug that broke off a call, whose outcome is unknown. The functions' logs have the stack: \"handler panicked\".",
-			s.counted(metrics.Panicked), 1, 1, 1, false},
-		{metrics.Unavailable, "DynamoDB does not answer: locks cannot be had. Holders work on until their leases end.",
-			percent("unavailable", s.counted(metrics.Unavailable), calls), share, shareIn, ofAll, false},
-		{metrics.Unknown, "DynamoDB left changes without an answer. Callers repeat them safely; if it lasts, locks are not available.",
-			percent("unknown", s.counted(metrics.Unknown), calls), share, shareIn, ofAll, false},
-		{"TableThrottled", "DynamoDB throttles. One lock takes about 1,000 writes a second.",
-			percent("throttled", s.counted(metrics.Throttled), calls), share, shareIn, ofAll, false},
-		{metrics.TurnedAway, "The gateway refuses calls with 429: there are more than the throttles let in. Callers try again, and get later what they ask for; " +
-			"the throttles grow with the concurrency of the functions.",
-			percent("turned", s.counted(metrics.TurnedAway), requests), share, shareIn, ofAll, false},
-		{"ServerErrors", "Calls are answered with a 5xx: see the other alarms for why. If there is none, the gateway does not reach a function: its access log has the reason. " +
-			"In a quarantine after a restore this is expected.",
-			percent("failed", s.gateway("5xx", "Sum"), requests), share, shareIn, ofAll, false},
-		{"AcquireErrors", failed, s.Acquire.MetricErrors(statistic("Sum")), 1, 1, 1, false},
-		{"RestErrors", failed, s.Rest.MetricErrors(statistic("Sum")), 1, 1, 1, false},
-		{"AcquireThrottles", throttled, s.Acquire.MetricThrottles(statistic("Sum")), 1, 1, 1, false},
-		{"RestThrottles", throttled + " Renewals may come too late.", s.Rest.MetricThrottles(statistic("Sum")), 1, 1, 1, false},
+		once(metrics.CameBackLate, cameBack),
+		once(metrics.ReleasedLate, releasedLate),
+		once(metrics.ClockSkew, "Calls were refused because a function's clock and the gateway's differ, or a function was frozen."),
+		once(metrics.Misconfigured, "DynamoDB refuses what the service asks: a missing table, permission or key. "+
+			"The functions' logs have the reason."),
+		once(metrics.Panicked, "The service has a bug that broke off a call, whose outcome is unknown. "+
+			"The functions' logs have the stack: \"handler panicked\"."),
+		often(metrics.Unavailable, "DynamoDB does not answer: locks cannot be had. Holders work on until their leases end.",
+			s.counted(metrics.Unavailable), calls),
+		often(metrics.Unknown, "DynamoDB left changes without an answer. Callers repeat them safely; "+
+			"if it lasts, locks are not available.", s.counted(metrics.Unknown), calls),
+		often("TableThrottled", "DynamoDB throttles. One lock takes about 1,000 writes a second.", s.counted(metrics.Throttled), calls),
+		often(metrics.TurnedAway, "The gateway refuses calls with 429: there are more than the throttles let in. "+
+			"They have not taken effect, and callers try again. The throttles grow with the concurrency of the functions.",
+			s.counted(metrics.TurnedAway), requests),
+		often("ServerErrors", "Calls are answered with a 5xx: see the other alarms for why. If none rings, the gateway does not "+
+			"reach a function: its access log has the reason. In a quarantine after a restore this is expected.",
+			s.gateway("5xx", "Sum"), requests),
+		{"AcquireErrors", failed, s.Acquire.MetricErrors(sum), 1, 1, 1, false},
+		{"RestErrors", failed, s.Rest.MetricErrors(sum), 1, 1, 1, false},
+		{"AcquireThrottles", throttled, s.Acquire.MetricThrottles(sum), 1, 1, 1, false},
+		{"RestThrottles", throttled + " Renewals may come too late.", s.Rest.MetricThrottles(sum), 1, 1, 1, false},
 		{"Latency", "Of the calls that do not wait, one in a hundred takes a second or more.",
 			s.Rest.MetricDuration(statistic("p99")), 1000, 3, 3, false},
 	} {
@@ -70,12 +68,18 @@ func (s *LockService) addAlarms(props *LockServiceProps) {
 }
 
 const (
+	cameBack = "A holder renewed or released after it had lost its lease: it worked on without one until then. " +
+		"Storage that checks tokens has refused its writes; other storage may have taken them. " +
+		"See the saved query who-came-back-late. After a break this is expected once: so the holder of the broken lease learns of it."
+	releasedLate = "A holder released after its lease had run out, and nobody had taken the lock yet: the TTL is too short " +
+		"for its work, or it was paused. The next time another may be in between. See the saved query who-came-back-late."
 	failed    = "A function crashed, could not start, or ran into its time limit."
 	throttled = "All concurrency of a function was in use: callers got a 5xx, which leaves open what has become of the call."
 )
 
 func newAlarm(scope constructs.Construct, w watch, topicARN string) awscloudwatch.Alarm {
-	compare, missing := awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD, awscloudwatch.TreatMissingData_NOT_BREACHING // nobody called
+	compare := awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+	missing := awscloudwatch.TreatMissingData_NOT_BREACHING // nobody called
 	if w.below {
 		compare, missing = awscloudwatch.ComparisonOperator_LESS_THAN_THRESHOLD, awscloudwatch.TreatMissingData_BREACHING
 	}
@@ -98,11 +102,11 @@ func newAlarm(scope constructs.Construct, w watch, topicARN string) awscloudwatc
 // percent is a share, in each period that has both: nothing is missing where
 // something failed, since what failed was counted. A sum of two series would have
 // no value as long as one of them has none.
-func percent(id string, part, all awscloudwatch.IMetric) awscloudwatch.IMetric {
+func percent(part, all awscloudwatch.IMetric) awscloudwatch.IMetric {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression:   jsii.String("100 * " + id + " / all"),
-		Label:        jsii.String(id + ", in percent"),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{id: part, "all": all},
+		Expression:   jsii.String("100 * part / all"),
+		Label:        jsii.String("in percent"),
+		UsingMetrics: &map[string]awscloudwatch.IMetric{"part": part, "all": all},
 		Period:       awscdk.Duration_Minutes(jsii.Number(period)),
 	})
 }

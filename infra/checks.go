@@ -62,7 +62,8 @@ func (p *TableProps) validateStrong(home string, e *errorsIn) {
 		e.add(wrong("Region", "with strong consistency the stack needs a Region, in its Env"))
 		return
 	case p.Witness == "" && len(p.Replicas) != 2:
-		e.add(wrong("Replicas", "strong consistency needs two replicas, or one and a witness Region: got %d and none", len(p.Replicas)))
+		e.add(wrong("Replicas", "strong consistency needs two replicas, or one and a witness Region: got %d and none",
+			len(p.Replicas)))
 	case p.Witness != "" && len(p.Replicas) != 1:
 		e.add(wrong("Replicas", "strong consistency with a witness Region needs one replica, got %d", len(p.Replicas)))
 	}
@@ -77,7 +78,8 @@ func (p *TableProps) validateStrong(home string, e *errorsIn) {
 	if !slices.ContainsFunc(regionSets, func(set []string) bool {
 		return !slices.ContainsFunc(all, func(region string) bool { return !slices.Contains(set, region) })
 	}) {
-		e.add(wrong("Replicas", "the Regions %q cannot keep a table with strong consistency together, only those of one of %v", all, regionSets))
+		e.add(wrong("Replicas", "the Regions %q cannot keep a table with strong consistency together, only those of one of %v",
+			all, regionSets))
 	}
 	for _, region := range p.Replicas {
 		if p.Key != nil && p.ReplicaKeyARNs[region] == "" {
@@ -120,7 +122,8 @@ func checkTable(table awsdynamodb.ITableV2) error {
 	case strong && ttl != nil:
 		return wrong("Table", "DynamoDB has no TTL under strong consistency: the sweeper retires idle locks")
 	case ttl != nil && ttl["attributeName"] != dynamolease.RetireAttribute:
-		return wrong("Table", "its TTL attribute is %v: items would vanish too early, want %q", ttl["attributeName"], dynamolease.RetireAttribute)
+		return wrong("Table", "its TTL attribute is %v: items would vanish too early, want %q",
+			ttl["attributeName"], dynamolease.RetireAttribute)
 	}
 	return nil
 }

@@ -58,8 +58,8 @@ func (e *errorsIn) size(function string, f FunctionProps) {
 }
 
 func (e *errorsIn) jwt(j *JWT) {
-	if u, err := url.Parse(j.Issuer); !open(j.Issuer) && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil ||
-		u.RawQuery != "" || u.Fragment != "" || strings.TrimSpace(j.Issuer) != j.Issuer) {
+	if u, err := url.Parse(j.Issuer); !open(j.Issuer) && (err != nil || u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.TrimSpace(j.Issuer) != j.Issuer) {
 		e.add(wrong("JWT.Issuer", "is %q, want a URL with https and a host, as in the tokens", j.Issuer))
 	}
 	if len(j.Audience) == 0 {
@@ -118,7 +118,8 @@ func (e *errorsIn) throttles(p *LockServiceProps) {
 			e.add(wrong("Throttles", "%q is no route: want one of %q", key, all))
 		}
 		if !(t.Rate > 0 && t.Rate <= 10_000) || t.Burst <= 0 { // NaN is not
-			e.add(wrong("Throttles", "of %q is %v a second and %d at once: want both above 0, and at most 10000 a second", key, t.Rate, t.Burst))
+			e.add(wrong("Throttles", "of %q is %v a second and %d at once: want both above 0, and at most 10000 a second",
+				key, t.Rate, t.Burst))
 			return
 		}
 	}
@@ -132,9 +133,11 @@ func (e *errorsIn) throttles(p *LockServiceProps) {
 		}
 		switch limit := size.concurrent(); {
 		case limit < routes:
-			e.add(wrong(name+".Concurrency", "is %d, and %d routes lead there: each needs one call at a time", size.Concurrency, routes))
+			e.add(wrong(name+".Concurrency", "is %d, and %d routes lead there: each needs one call at a time",
+				size.Concurrency, routes))
 		case sum > limit:
-			e.add(wrong("Throttles", "the routes to %s take bursts of %d calls together, and it answers %d at a time", name, sum, limit))
+			e.add(wrong("Throttles", "the routes to %s take bursts of %d calls together, and it answers %d at a time",
+				name, sum, limit))
 		}
 	}
 }

@@ -32,13 +32,6 @@ func (c *cloudWatch) put(key string, values ...float64) {
 	now[key] = append(now[key], values...)
 }
 
-// again repeats what the period has, as if there were so many times the calls.
-func (c *cloudWatch) again(times int) {
-	for key, values := range c.periods[len(c.periods)-1] {
-		c.periods[len(c.periods)-1][key] = slices.Repeat(values, times)
-	}
-}
-
 // line reads a log line in the embedded metric format.
 func (c *cloudWatch) line(text string) (members map[string]any) {
 	c.Helper()

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -29,17 +30,20 @@ func (s *LockService) addDashboard() {
 		awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{Alarms: &alarms, Width: jsii.Number(24), Height: jsii.Number(3)}),
 	)
 	row(
-		graph("Calls", s.counted(metrics.Granted), s.counted(metrics.Repeated), s.counted(metrics.Refused), s.counted(metrics.Renewed),
-			s.counted(metrics.Released), s.counted(metrics.ReleasedBefore), s.counted(metrics.Broken)),
+		graph("Calls", s.counted(metrics.Granted), s.counted(metrics.Repeated), s.counted(metrics.Refused),
+			s.counted(metrics.Renewed), s.counted(metrics.Released), s.counted(metrics.ReleasedBefore), s.counted(metrics.Broken)),
 		graph("Failures", s.gateway("5xx", "Sum"),
 			labelled("acquire: Errors", s.Acquire, "Errors", "Sum"), labelled("rest: Errors", s.Rest, "Errors", "Sum"),
-			labelled("acquire: Throttles", s.Acquire, "Throttles", "Sum"), labelled("rest: Throttles", s.Rest, "Throttles", "Sum"),
-			s.counted(metrics.TurnedAway), s.counted(metrics.Throttled), s.counted(metrics.ClockSkew), s.counted(metrics.Misconfigured),
-			s.counted(metrics.Unknown), s.counted(metrics.Unavailable), s.counted(metrics.Quarantined), s.counted(metrics.Panicked)),
+			labelled("acquire: Throttles", s.Acquire, "Throttles", "Sum"),
+			labelled("rest: Throttles", s.Rest, "Throttles", "Sum"),
+			s.counted(metrics.TurnedAway), s.counted(metrics.Throttled), s.counted(metrics.ClockSkew),
+			s.counted(metrics.Misconfigured), s.counted(metrics.Unknown), s.counted(metrics.Unavailable),
+			s.counted(metrics.Quarantined), s.counted(metrics.Panicked)),
 		graph("Time, in ms", s.Rest.MetricDuration(statistic("p50")), s.Rest.MetricDuration(statistic("p99")),
 			s.measured(metrics.StoreTime, "p50"), s.measured(metrics.StoreTime, "p99")),
 		graph("Calls under way, and DynamoDB requests",
-			labelled("acquire", s.Acquire, "ConcurrentExecutions", "Maximum"), labelled("rest", s.Rest, "ConcurrentExecutions", "Maximum"),
+			labelled("acquire", s.Acquire, "ConcurrentExecutions", "Maximum"),
+			labelled("rest", s.Rest, "ConcurrentExecutions", "Maximum"),
 			s.counted(metrics.StoreRequests)),
 	)
 	row(title("Who is contended?"))
@@ -72,7 +76,8 @@ func labelled(label string, f awslambda.Function, metric, stat string) awscloudw
 // byNamespace is one line for each namespace, those to come included.
 func (s *LockService) byNamespace(metric string) awscloudwatch.IWidget {
 	return graph(metric+" by namespace", awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression:   jsii.String(`SEARCH('{"` + metricsOf(s.Construct) + `",` + metrics.Namespace + `} MetricName="` + metric + `"', 'Sum', 300)`),
+		Expression: jsii.String(fmt.Sprintf(`SEARCH('{"%s",%s} MetricName="%s"', 'Sum', %d)`,
+			metricsOf(s.Construct), metrics.Namespace, metric, period*60)),
 		Label:        jsii.String(""),
 		UsingMetrics: &map[string]awscloudwatch.IMetric{},
 		Period:       awscdk.Duration_Minutes(jsii.Number(period)),

@@ -43,7 +43,8 @@ func (s *LockService) addPolicies(props *LockServiceProps) {
 		namespaces = []string{"default"}
 	}
 	for _, r := range roles {
-		s.Tagged[r.name] = s.policy(props, "tagged-"+r.name, "${aws:PrincipalTag/"+NamespaceTag+"}", "that the tag "+NamespaceTag+" names", r)
+		s.Tagged[r.name] = s.policy(props, "tagged-"+r.name, "${aws:PrincipalTag/"+NamespaceTag+"}",
+			"that the tag "+NamespaceTag+" names", r)
 		for _, n := range namespaces {
 			s.Policies[n+"/"+r.name] = s.policy(props, n+"-"+r.name, n, n, r)
 		}

@@ -85,8 +85,10 @@ func NewSweeper(scope constructs.Construct, id string, props *SweeperProps) awsl
 	}
 	for _, w := range []watch{
 		{"Errors", "The sweeper fails" + grows, lambda("Errors"), 1, 1, 1, false},
-		{"NotRunning", "The sweeper does not run" + grows + " Is its schedule there, and enabled?", lambda("Invocations"), 1, 2, 2, true},
-		{"Behind", "The sweeper has not come through the table for a day" + grows + " Let it run more often, or send more requests: see SweeperProps.",
+		{"NotRunning", "The sweeper does not run" + grows + " Is its schedule there, and enabled?",
+			lambda("Invocations"), 1, 2, 2, true},
+		{"Behind", "The sweeper has not come through the table for a day" + grows +
+			" Let it run more often, or send more requests: see SweeperProps.",
 			measured(scope, metrics.PassAge, "Maximum", minutes), 24 * 60, 1, 1, false},
 	} {
 		newAlarm(self, w, props.AlarmTopicARN)

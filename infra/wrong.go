@@ -39,7 +39,9 @@ var (
 	key         = resource{"kms", "arn:aws:kms:REGION:ACCOUNT:key/ID", regexp.MustCompile(`^key/[A-Za-z0-9-]{1,64}$`)}
 	certificate = resource{"acm", "arn:aws:acm:REGION:ACCOUNT:certificate/ID", regexp.MustCompile(`^certificate/[A-Za-z0-9-]{1,64}$`)}
 
-	retentionDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
+	retentionDays = []int{
+		1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
+	}
 )
 
 // open reports that only the deployment knows a value: a token of the CDK.

@@ -51,7 +51,9 @@ func (h Handler) call(r slog.Record) slog.Record {
 	}
 	r = r.Clone()
 	counted, byNamespace := of(action, outcome, late)
-	l := Line{At: r.Time, In: h.In, Metrics: []Definition{{StoreRequests, "Count"}, {StoreTime, "Milliseconds"}, {Time, "Milliseconds"}}}
+	l := Line{At: r.Time, In: h.In, Metrics: []Definition{
+		{StoreRequests, "Count"}, {StoreTime, "Milliseconds"}, {Time, "Milliseconds"},
+	}}
 	for _, name := range counted {
 		r.AddAttrs(slog.Int(name, 1))
 		l.Metrics = append(l.Metrics, Definition{name, "Count"})

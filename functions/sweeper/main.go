@@ -65,7 +65,8 @@ func handler(s *dynamolease.Sweeper, in string, log *slog.Logger) func(context.C
 		attrs := []any{
 			metrics.Retired, swept.Retired, metrics.Kept, swept.Kept, metrics.Seen, swept.Seen,
 			metrics.PassAge, passAge(swept, now).Minutes(),
-			"done", swept.Done, "ms", time.Since(started).Milliseconds(), metrics.Line{At: started, In: in, Metrics: counted}.Attr(),
+			"done", swept.Done, "ms", time.Since(started).Milliseconds(),
+			metrics.Line{At: started, In: in, Metrics: counted}.Attr(),
 		}
 		if err != nil {
 			log.Error("sweep", append(attrs, "error", err)...)

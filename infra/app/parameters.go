@@ -173,14 +173,16 @@ func once(errs []error) error {
 
 // parameterOf are the parameters that fields of package infra are set by.
 var parameterOf = map[string]string{
-	"Region": "region", "TableName": "table", "Name": "table-name", "KeyARN": "table-key-arn", "AWSManagedKey": "aws-managed-key",
-	"Consistency": "consistency", "Replicas": "replicas", "Witness": "witness", "ReplicaKeyARNs": "replica-key-arns",
-	"Rules": "max-ttl-ms, max-lock-delay-ms, skew-ms, restored-at-ms, quarantine-end-ms", "Namespaces": "namespaces", "Stage": "stage",
+	"Region": "region", "TableName": "table", "Name": "table-name", "KeyARN": "table-key-arn",
+	"AWSManagedKey": "aws-managed-key", "Consistency": "consistency", "Replicas": "replicas", "Witness": "witness",
+	"ReplicaKeyARNs": "replica-key-arns", "Namespaces": "namespaces", "Stage": "stage",
+	"Rules":      "max-ttl-ms, max-lock-delay-ms, skew-ms, restored-at-ms, quarantine-end-ms",
 	"JWT.Issuer": "jwt-issuer", "JWT.Audience": "jwt-audience", "JWT.ScopeClaim": "jwt-scope-claim",
 	"Domain": "domain, certificate-arn", "Domain.Name": "domain", "Domain.CertificateARN": "certificate-arn",
 	"Throttles": "rate, burst", "Acquire.Memory": "memory-mb", "Rest.Memory": "memory-mb",
 	"Acquire.Concurrency": "acquire-concurrency", "Rest.Concurrency": "concurrency",
-	"Every": "sweep-minutes", "Rate": "sweep-rate", "LogRetentionDays": "log-retention-days", "AlarmTopicARN": "alarm-topic-arn",
+	"Every": "sweep-minutes", "Rate": "sweep-rate", "LogRetentionDays": "log-retention-days",
+	"AlarmTopicARN": "alarm-topic-arn",
 }
 
 // named says of what package infra has refused which parameters it came from.

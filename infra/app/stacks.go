@@ -18,7 +18,8 @@ var stackName = regexp.MustCompile(`^PawlTable[A-Za-z0-9-]{0,100}$`)
 
 // onlyForNew are the parameters of a table that is to be made.
 var onlyForNew = []string{
-	"table-stack", "table-name", "consistency", "replicas", "replica-key-arns", "witness", "aws-managed-key", "sweep-minutes", "sweep-rate",
+	"table-stack", "table-name", "consistency", "replicas", "replica-key-arns", "witness", "aws-managed-key",
+	"sweep-minutes", "sweep-rate",
 }
 
 // stacks makes the stacks of an app. The functions are in directories of dist.

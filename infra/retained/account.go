@@ -78,7 +78,8 @@ func (a account) client(s stack) *cloudformation.Client {
 func (a account) template(ctx context.Context, s stack) (t template, err error) {
 	c := a.client(s)
 	found, err := c.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &s.name})
-	if problem := smithy.APIError(nil); errors.As(err, &problem) && problem.ErrorCode() == "ValidationError" &&
+	var problem smithy.APIError
+	if errors.As(err, &problem) && problem.ErrorCode() == "ValidationError" &&
 		strings.Contains(problem.ErrorMessage(), "does not exist") {
 		return t, nil
 	}

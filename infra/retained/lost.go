@@ -53,8 +53,9 @@ func lost(deployed, next template) (reasons []string) {
 		if was == nil || is == nil || restored || same(was[settings.Table], is[settings.Table]) {
 			continue
 		}
-		reasons = append(reasons, fmt.Sprintf("the function %s would go from the table %s to %s, which knows none of the leases in force: "+
-			"say when the other was cut off, in pawl:restored-at-ms and pawl:quarantine-end-ms", id, was[settings.Table], is[settings.Table]))
+		reasons = append(reasons, fmt.Sprintf("the function %s would go from the table %s to %s, which knows none of the "+
+			"leases in force: say when the other was cut off, in pawl:restored-at-ms and pawl:quarantine-end-ms",
+			id, was[settings.Table], is[settings.Table]))
 	}
 	return reasons
 }
@@ -69,7 +70,8 @@ func replaced(id string, was, is resource) (reasons []string) {
 	}
 	for _, name := range fixed {
 		if !same(was.Properties[name], is.Properties[name]) {
-			add("has the %s %s, and would get %s: that makes another table, or is refused by AWS", name, shown(was.Properties[name]), shown(is.Properties[name]))
+			add("has the %s %s, and would get %s: that makes another table, or is refused by AWS",
+				name, shown(was.Properties[name]), shown(is.Properties[name]))
 		}
 	}
 	before, after := was.replicas(), is.replicas()
@@ -82,7 +84,8 @@ func replaced(id string, was, is resource) (reasons []string) {
 		}
 	}
 	if !slices.Contains([]string{"Retain", "RetainExceptOnCreate"}, is.DeletionPolicy) || is.UpdateReplacePolicy != "Retain" {
-		add("would not be retained: its DeletionPolicy would be %q, its UpdateReplacePolicy %q", is.DeletionPolicy, is.UpdateReplacePolicy)
+		add("would not be retained: its DeletionPolicy would be %q, its UpdateReplacePolicy %q",
+			is.DeletionPolicy, is.UpdateReplacePolicy)
 	}
 	return reasons
 }
@@ -105,7 +108,8 @@ func (r resource) replicas() map[string]bool {
 // variables returns the environment of a function of ours, or nil.
 func (r resource) variables() map[string]json.RawMessage {
 	var e struct{ Variables map[string]json.RawMessage }
-	if r.Type != "AWS::Lambda::Function" || json.Unmarshal(r.Properties["Environment"], &e) != nil || e.Variables[settings.Table] == nil {
+	if r.Type != "AWS::Lambda::Function" || json.Unmarshal(r.Properties["Environment"], &e) != nil ||
+		e.Variables[settings.Table] == nil {
 		return nil
 	}
 	return e.Variables

@@ -135,7 +135,7 @@ func TestSixtyFourCallersNeverHoldOneLockAtOnce(t *testing.T) {
 
 // The line as the deployed function writes it, with its metrics.
 func TestACallLogsAtMost4KBWhateverACallerWrites(t *testing.T) {
-	url, log := serve(t)
+	url, log := serve(t, "THROTTLE", "off")
 	n := 0
 	for _, text := range []string{strings.Repeat("\u2028", 5000), strings.Repeat(`\u0000`, 2500), strings.Repeat(`\"`, 255), strings.Repeat("\u202e", 85), strings.Repeat("\u00ad", 127)} {
 		for action, body := range map[string]string{
