@@ -61,7 +61,7 @@ func lives() []explore.Case {
 		long("two renewals", func(c *config) { c.times(7, 2, 1, 0, 2, 2); c.inFlight = 3 }),
 		sound("two renewals, two requests at a time", func(c *config) { c.times(7, 2, 1, 0, 2, 2) }),
 		sound("two attempts", func(c *config) { c.times(4, 1, 2, 0, 0, 2) }),
-		long("two attempts, three requests at a time", func(c *config) { c.times(6, 1, 2, 0, 0, 2); c.inFlight = 3 }),
+		long("two attempts, three requests at a time", func(c *config) { c.times(4, 1, 2, 0, 0, 2); c.inFlight = 3 }),
 		sound("guarded storage", func(c *config) { c.guarded = true; c.times(6, 2, 1, 1, 0, 2) }),
 		sound("3 clients", func(c *config) { c.clients, c.inFlight = 3, 3; c.times(6, 1, 1, 0, 0, 2) }),
 		sound("3 clients, guarded storage", func(c *config) {
