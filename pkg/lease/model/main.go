@@ -43,14 +43,15 @@ func main() {
 	var o options
 	flag.BoolVar(&o.long, "long", false, "search the cases that take minutes too")
 	flag.BoolVar(&o.trace, "trace", false, "print the steps that lead to each planted bug")
-	flag.StringVar(&o.only, "only", "", "search only the cases whose name contains this")
+	flag.StringVar(&o.only, "only", "", "search only the cases whose name, as \"model: case\", contains this")
 	flag.IntVar(&o.limit, "limit", 50_000_000, "the most states of a case")
 	flag.Parse()
 	failed := 0
+	fmt.Print("# What the models found\n\nWritten by `make model`; see [PROTOCOL.md](../PROTOCOL.md).\n")
 	for _, m := range models {
 		fmt.Printf("\n## %s\n\n", m.name)
-		failed += o.table(os.Stdout, "must hold", m.cases)
-		failed += o.table(os.Stdout, "planted bug", m.planted)
+		failed += o.table(os.Stdout, m.name, "must hold", m.cases)
+		failed += o.table(os.Stdout, m.name, "planted bug", m.planted)
 	}
 	if failed > 0 {
 		fmt.Fprintf(os.Stderr, "%d cases are not as expected\n", failed)
@@ -60,11 +61,11 @@ func main() {
 
 // table searches the cases, and prints a line for each. It returns how many are
 // not as expected.
-func (o options) table(w io.Writer, title string, cases []explore.Case) (failed int) {
+func (o options) table(w io.Writer, model, title string, cases []explore.Case) (failed int) {
 	fmt.Fprintf(w, "| %s | states | steps | found |\n|---|---:|---:|---|\n", title)
 	states, searched := 0, 0
 	for _, c := range cases {
-		if !strings.Contains(c.Name, o.only) {
+		if !strings.Contains(model+": "+c.Name, o.only) {
 			continue
 		}
 		if c.Long && !o.long {

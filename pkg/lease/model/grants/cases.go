@@ -86,7 +86,7 @@ func lives() []explore.Case {
 func ends() []explore.Case {
 	return []explore.Case{
 		sound("break", func(c *config) { c.breaks = true; c.times(5, 2, 1, 0, 1, 2) }),
-		long("break, two attempts", func(c *config) { c.breaks = true; c.times(5, 2, 2, 0, 0, 2) }),
+		long("break, two attempts", func(c *config) { c.breaks = true; c.times(4, 2, 2, 0, 0, 2) }),
 		sound("break, guarded storage", func(c *config) { c.breaks, c.guarded = true, true; c.times(6, 2, 1, 0, 0, 2) }),
 		sound("break, releases are answered", func(c *config) { c.breaks, c.past = true, true; c.times(5, 2, 1, 0, 0, 2) }),
 		sound("break, releases are answered, renewals", func(c *config) {
@@ -105,7 +105,7 @@ func ends() []explore.Case {
 		long("ticks of one token, retirement, break", func(c *config) {
 			c.units, c.breaks = 1, true
 			retired(c)
-			c.times(9, 1, 2, 0, 0, 1)
+			c.times(8, 1, 2, 0, 0, 1)
 		}),
 		long("a creator that is ahead, retirement", runaway),
 	}
@@ -117,10 +117,10 @@ func restores() []explore.Case {
 	}
 	return []explore.Case{
 		sound("restore", restored(func(c *config) { c.times(8, 1, 1, 0, 0, 2) })),
-		long("restore, two attempts", restored(func(c *config) { c.times(8, 3, 2, 0, 0, 1) })),
+		long("restore, two attempts", restored(func(c *config) { c.times(6, 1, 2, 0, 0, 1) })),
 		sound("restore, a renewal", restored(func(c *config) { c.times(9, 2, 1, 0, 1, 1) })),
 		long("restore, a renewal, longer", restored(func(c *config) { c.times(10, 3, 1, 0, 1, 1) })),
-		long("restore, copies, retries", restored(func(c *config) { c.times(8, 1, 1, 1, 0, 2) })),
+		long("restore, copies, retries", restored(func(c *config) { c.times(7, 1, 1, 1, 0, 2) })),
 		sound("restore, retirement", restored(func(c *config) { retired(c); c.times(11, 1, 1, 0, 0, 1) })),
 		sound("restore, break", restored(func(c *config) { c.breaks = true; c.times(8, 2, 1, 0, 0, 1) })),
 		long("restore, break, a renewal", restored(func(c *config) { c.breaks = true; c.times(9, 2, 1, 0, 1, 1) })),

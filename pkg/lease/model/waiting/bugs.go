@@ -37,6 +37,11 @@ func PlantedBugs() []explore.Case {
 			idleLock(c)
 			c.life, c.marker, c.bugs.markerRetires = 4, 6, true
 		}),
+		planted("a frozen handler goes on", "CANCEL", func(c *config) {
+			copied(c)
+			c.twice, c.life, c.marker, c.bugs.frozenGoesOn = false, 1, 3, true
+			c.until, c.wait, c.ttl = 8, 1, 1
+		}),
 		planted("the place is ignored", "FIFO", func(c *config) { three(c); c.bugs.noPatience = true }),
 		planted("a first attempt barges", "FIFO", func(c *config) { three(c); c.bugs.firstBarges = true }),
 		planted("the same patience at each place", "FIFO", func(c *config) {
@@ -56,7 +61,8 @@ func PlantedBugs() []explore.Case {
 		}),
 		planted("patience counts from the end of a minimum hold by one clock", "FIFO", func(c *config) {
 			skewed(c)
-			c.minHold, c.ttl, c.bugs.freeByOneClock = 2, 2, true
+			released(c, 5)
+			c.bugs.freeByOneClock = true
 		}),
 		planted("a ticket ends with its call, by one clock", "FIFO", func(c *config) {
 			skewed(c)
@@ -71,7 +77,13 @@ func PlantedBugs() []explore.Case {
 		planted("a gap longer than the patience", "FIFO", func(c *config) {
 			held(c, 99)
 			c.breaks = true
-			c.prompt, c.calls, c.gap = true, 2, 4
+			c.prompt, c.calls, c.gap = true, 2, 2
+			c.until, c.wait, c.ttl = 12, 3, 1
+		}),
+		planted("a call that keeps its place ends without a last look", "FIFO", func(c *config) {
+			held(c, 99)
+			c.breaks = true
+			c.prompt, c.calls, c.gap, c.bugs.noLastLook = true, 2, 1, true
 			c.until, c.wait, c.ttl = 12, 3, 1
 		}),
 		planted("a repeated call comes with a new arrival", "FIFO", func(c *config) {

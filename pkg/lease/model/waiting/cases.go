@@ -38,6 +38,15 @@ func held(c *config, free uint8) {
 	}
 }
 
+// released starts with a lock that was released, and whose minimum hold ends at
+// the given time.
+func released(c *config, hold uint8) {
+	c.start = func(s *state) {
+		s.maxTok = 1
+		s.item = item{exists: true, tok: 1, acq: 1, rid: stranger, free: hold, hold: hold, gc: 99}
+	}
+}
+
 // skewed hosts. The lock delay is what the worst difference of two clocks asks for.
 func skewed(c *config) {
 	c.skew, c.delay, c.prompt = 1, 2, true
@@ -106,7 +115,7 @@ func Cases() []explore.Case {
 			c.callers, c.deaths = 3, true
 			c.until, c.wait = 7, 5
 		}),
-		sound("skew, minimum hold", func(c *config) { skewed(c); c.minHold, c.ttl = 2, 2 }),
+		sound("skew, minimum hold", func(c *config) { skewed(c); released(c, 5); c.minHold, c.ttl = 2, 2 }),
 		sound("skew, a wait that ends", func(c *config) { skewed(c); c.wait = 4; c.deaths = true }),
 		sound("skew, cancels, copies", func(c *config) {
 			c.skew, c.delay, c.cancels, c.twice = 1, 2, true, true
@@ -158,20 +167,24 @@ func Cases() []explore.Case {
 			c.restore, c.quarantine = true, 3
 			c.until, c.wait, c.ttl = 8, 2, 1
 		}),
-		long("restore, cancels, skew", func(c *config) {
-			c.restore, c.cancels, c.skew, c.delay, c.quarantine = true, true, 1, 2, 6
-			c.until, c.wait, c.ttl = 8, 1, 1
+		long("restore, cancels", func(c *config) {
+			c.restore, c.cancels, c.quarantine = true, true, 3
+			c.until, c.wait, c.ttl = 6, 2, 1
+		}),
+		long("restore, skew", func(c *config) {
+			c.restore, c.skew, c.delay, c.quarantine = true, 1, 2, 6
+			c.until, c.wait, c.ttl = 10, 1, 1
 		}),
 		sound("calls that keep their place", func(c *config) {
-			c.prompt, c.calls, c.gap, c.patience = true, 2, 1, 3
+			c.prompt, c.calls, c.gap, c.patience = true, 2, 1, 2
 			c.until, c.wait, c.ttl = 10, 3, 1
 			c.callers = 3
 		}),
 		long("calls that keep their place, deaths", func(c *config) {
 			held(c, 99)
 			c.breaks, c.deaths = true, true
-			c.prompt, c.calls, c.gap, c.patience = true, 2, 1, 3
-			c.until, c.wait, c.ttl = 10, 4, 1
+			c.prompt, c.calls, c.gap, c.patience = true, 2, 1, 2
+			c.until, c.wait, c.ttl = 7, 2, 1
 			c.callers = 3
 		}),
 	}

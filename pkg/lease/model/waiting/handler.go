@@ -13,6 +13,20 @@ func (m *model) call(s *state, i int) {
 // again reports whether caller i will come back when this call has ended.
 func (m *model) again(c caller) bool { return c.calls < m.calls && c.fate == there }
 
+// over reports whether the call of caller i has ended: its handler looks once
+// more at the end, and does nothing after that. A handler that was frozen is told
+// so by the age of its call.
+func (m *model) over(s state, i int) bool {
+	switch c := s.callers[i]; {
+	case m.bugs.noLastLook:
+		return s.t >= c.end
+	case m.bugs.frozenGoesOn:
+		return false
+	default:
+		return s.t > c.end
+	}
+}
+
 // leave ends a call without a grant. The service removes the ticket, unless the
 // caller comes back for it.
 func (m *model) leave(s *state, i int) {
@@ -94,7 +108,7 @@ func (m *model) look(s *state, i int) {
 // requeue puts a waiter without a ticket back, if there is room: it was passed
 // over, or found none before.
 func (m *model) requeue(s *state, i int) {
-	if s.item.q[i].end > 0 || !s.item.exists || s.item.tok == 0 {
+	if s.item.q[i].end > 0 || !s.item.exists || s.item.tok == 0 || s.t >= s.callers[i].end {
 		return
 	}
 	if r := m.ticket(*s, i); m.roomFor(s.item, i, r) {
@@ -146,7 +160,7 @@ func (m *model) answer(s *state, i int, r request, ok bool) (broken string) {
 		now := m.clock(*c, s.t)
 		free := s.item.free <= now
 		switch {
-		case r.kind == first && free && s.item.place(i, now) == 0:
+		case r.kind == first && free && s.item.place(i, now) == 0 && !m.over(*s, i):
 			c.sent = m.attempt(*s, i) // judges the item as a look would
 		case c.phase == asked:
 			c.phase = refused

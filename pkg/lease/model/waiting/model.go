@@ -34,11 +34,11 @@ type config struct {
 // bugs are planted: each leaves out one clause of the protocol, or one of its
 // numbers is too small.
 type bugs struct {
-	markersIgnored, firstIgnoresMarker, tryIgnoresMarker bool
-	cancelBlind, ticketRemovesMarker, markerRetires      bool
-	firstBarges, noPatience, flatPatience, countsOn      bool
-	replacesBlindly, releaseDropsHold                    bool
-	freeByOneClock, endsWithCall, newArrival             bool
+	markersIgnored, firstIgnoresMarker, tryIgnoresMarker               bool
+	cancelBlind, ticketRemovesMarker, markerRetires                    bool
+	firstBarges, noPatience, flatPatience, countsOn                    bool
+	replacesBlindly, releaseDropsHold                                  bool
+	freeByOneClock, endsWithCall, newArrival, noLastLook, frozenGoesOn bool
 }
 
 // A model is a [config] that can be searched.

@@ -31,7 +31,7 @@ func (m *model) time(s state, emit explore.Step[state]) {
 	for i, c := range s.callers[:m.callers] {
 		overdue := c.phase == waiting && c.handler && c.looked+m.sleep < s.t+2
 		apart := c.phase == between && s.t >= c.end+m.gap
-		busy := c.sent.kind != none || c.phase == refused
+		busy := c.sent.kind != none || c.phase == refused || c.phase == waiting && c.handler && s.t >= c.end
 		if m.prompt && c.fate != dead && (busy || overdue || apart) {
 			return
 		}
@@ -173,15 +173,15 @@ func (m *model) act(s state, i int, emit explore.Step[state]) {
 		m.call(&s, i)
 		emit(s, "", "caller %d asks again", i+1)
 	case !c.handler:
-	case c.phase == refused:
+	case c.phase == refused && !m.over(s, i):
 		c.sent = m.ticket(s, i)
 		emit(s, "", "the handler of %d sends a ticket", i+1)
-	case c.phase == waiting && s.t >= c.end:
-		m.leave(&s, i)
-		emit(s, "", "the time of %d is over: %v", i+1, s.item)
-	case c.phase == waiting && c.looked != s.t+1:
+	case c.phase == waiting && c.looked != s.t+1 && !m.over(s, i):
 		m.look(&s, i)
 		emit(s, "", "the handler of %d looks", i+1)
+	case c.phase == refused, c.phase == waiting && s.t >= c.end:
+		m.leave(&s, i)
+		emit(s, "", "the time of %d is over: %v", i+1, s.item)
 	case c.phase == holds:
 		c.phase, c.handler = done, false
 		c.sent = request{kind: release, tok: c.tok, born: s.t}
