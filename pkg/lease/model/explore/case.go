@@ -13,7 +13,8 @@ type Case struct {
 	// model has a planted bug. Empty means that every invariant must hold.
 	Breaks string
 
-	// Long says that the search takes more than a few seconds.
+	// Long says that the search takes long: tests leave it to make model, unless
+	// ROUNDS is set.
 	Long bool
 
 	Run func(limit int) Result

@@ -13,7 +13,7 @@ func PlantedBugs() []explore.Case {
 
 func acquireBugs() []explore.Case {
 	return []explore.Case{
-		planted("a fast grant ignores acq", "DUPLICATE", func(c *config) { c.bugs.fastIgnoresClock, c.drifts = true, true }),
+		deep("a fast grant ignores acq", "DUPLICATE", func(c *config) { c.bugs.fastIgnoresClock, c.drifts = true, true }),
 		planted("a fast grant ignores acq, a release forgets rid", "DUPLICATE", func(c *config) {
 			c.bugs.fastIgnoresClock, c.bugs.releaseForgetsRequest = true, true
 		}),
@@ -26,15 +26,15 @@ func acquireBugs() []explore.Case {
 			c.times(5, 2, 1, 1, 0, 1)
 		}),
 		planted("no slow grant", "LIVE", func(c *config) { c.bugs.noSlowPath = true }),
-		planted("a slow grant does not compare tok", "DUPLICATE", func(c *config) {
+		deep("a slow grant does not compare tok", "DUPLICATE", func(c *config) {
 			c.bugs.slowWithoutCompare, c.drifts = true, true
 			c.times(4, 2, 2, 0, 0, 2)
 		}),
-		planted("a slow grant sets acq to its clock", "DUPLICATE", func(c *config) {
+		deep("a slow grant sets acq to its clock", "DUPLICATE", func(c *config) {
 			c.bugs.slowClockIsNow, c.drifts = true, true
 			c.times(5, 1, 2, 0, 0, 2)
 		}),
-		planted("a slow grant does not count acq up", "TOKEN", func(c *config) {
+		deep("a slow grant does not count acq up", "TOKEN", func(c *config) {
 			c.bugs.slowClockIsMax, c.units, c.drifts = true, 1, true
 			retired(c)
 			c.times(11, 1, 3, 0, 0, 1)
@@ -48,22 +48,22 @@ func acquireBugs() []explore.Case {
 
 func leaseBugs() []explore.Case {
 	return []explore.Case{
-		planted("a renewal ignores the token of a reused lease id", "FOREIGN", func(c *config) {
+		deep("a renewal ignores the token of a reused lease id", "FOREIGN", func(c *config) {
 			c.bugs.renewIgnoresToken, c.bugs.leaseIDPerClient = true, true
 			c.clients, c.requestIDs, c.until = 1, 2, 6
 		}),
-		planted("a renewal ignores lease id and token", "FOREIGN", func(c *config) {
+		deep("a renewal ignores lease id and token", "FOREIGN", func(c *config) {
 			c.bugs.renewIgnoresID, c.bugs.renewIgnoresToken = true, true
 		}),
-		planted("a renewal without a condition", "FOREIGN", func(c *config) { c.bugs.renewUpserts, c.drifts = true, true }),
-		planted("a renewal's OR without parentheses", "FOREIGN", func(c *config) {
+		deep("a renewal without a condition", "FOREIGN", func(c *config) { c.bugs.renewUpserts, c.drifts = true, true }),
+		deep("a renewal's OR without parentheses", "FOREIGN", func(c *config) {
 			c.bugs.renewWithoutParentheses, c.until = true, 8
 		}),
-		planted("a late renewal shortens the lease", "BELIEF", func(c *config) {
+		deep("a late renewal shortens the lease", "BELIEF", func(c *config) {
 			c.bugs.renewShortens, c.skew, c.grace, c.inFlight = true, 0, 0, 3
 			c.times(8, 3, 1, 0, 2, 2)
 		}),
-		planted("a release without conditions", "FOREIGN", func(c *config) { c.bugs.releaseIgnoresAll = true }),
+		deep("a release without conditions", "FOREIGN", func(c *config) { c.bugs.releaseIgnoresAll = true }),
 		planted("a release ignores the token of a reused lease id", "FOREIGN", func(c *config) {
 			c.bugs.releaseIgnoresToken, c.bugs.leaseIDPerClient = true, true
 			c.clients, c.requestIDs, c.renewals = 1, 2, 0
@@ -73,7 +73,7 @@ func leaseBugs() []explore.Case {
 			c.breaks, c.bugs.breakIgnoresToken = true, true
 			c.renewals, c.retries = 0, 0
 		}),
-		planted("a break leaves acq", "TOKEN", func(c *config) {
+		deep("a break leaves acq", "TOKEN", func(c *config) {
 			c.breaks, c.bugs.breakIgnoresClock, c.units, c.drifts = true, true, 1, true
 			retired(c)
 			c.times(11, 1, 2, 0, 0, 1)
@@ -97,6 +97,9 @@ func tableBugs() []explore.Case {
 	restored := func(name, breaks string, set func(*config)) explore.Case {
 		return planted(name, breaks, func(c *config) { c.restores = true; set(c) })
 	}
+	deepRestored := func(name, breaks string, set func(*config)) explore.Case {
+		return deep(name, breaks, func(c *config) { c.restores = true; set(c) })
+	}
 	return []explore.Case{
 		planted("a new item starts at 0", "TOKEN", func(c *config) {
 			retired(c)
@@ -116,8 +119,8 @@ func tableBugs() []explore.Case {
 			c.bugs.retiresAboveClock = true
 			c.times(11, 1, 1, 0, 0, 2)
 		}),
-		planted("a renewal's gc forgets tok", "TOKEN", func(c *config) { runaway(c); c.bugs.renewRetiresByExpiry = true }),
-		planted("a slow grant's gc forgets tok", "TOKEN", func(c *config) {
+		deep("a renewal's gc forgets tok", "TOKEN", func(c *config) { runaway(c); c.bugs.renewRetiresByExpiry = true }),
+		deep("a slow grant's gc forgets tok", "TOKEN", func(c *config) {
 			runaway(c)
 			c.renewals, c.bugs.slowRetiresByExpiry = 0, true
 		}),
@@ -125,7 +128,7 @@ func tableBugs() []explore.Case {
 			c.bugs.grantIgnoresFloor = true
 			c.times(9, 1, 2, 0, 0, 1)
 		}),
-		restored("the floor is the time of the restore", "TOKEN", func(c *config) {
+		deepRestored("the floor is the time of the restore", "TOKEN", func(c *config) {
 			c.bugs.floorAtRestore = true
 			c.times(8, 1, 2, 0, 0, 1)
 		}),
@@ -133,15 +136,15 @@ func tableBugs() []explore.Case {
 			c.bugs.fastIgnoresFloor, c.drifts = true, true
 			c.times(8, 1, 2, 0, 0, 1)
 		}),
-		restored("a slow grant does not jump over the floor", "FLOOR", func(c *config) {
+		deepRestored("a slow grant does not jump over the floor", "FLOOR", func(c *config) {
 			c.bugs.slowDoesNotJump, c.drifts = true, true
 			c.times(8, 1, 2, 0, 0, 1)
 		}),
-		restored("a renewal ignores the floor", "EXCLUSION", func(c *config) {
+		deepRestored("a renewal ignores the floor", "EXCLUSION", func(c *config) {
 			c.breaks, c.bugs.renewIgnoresFloor = true, true
 			c.times(9, 2, 1, 0, 1, 1)
 		}),
-		restored("a break ignores the floor", "TOKEN", func(c *config) {
+		deepRestored("a break ignores the floor", "TOKEN", func(c *config) {
 			c.breaks, c.bugs.breakIgnoresFloor, c.drifts = true, true, true
 			c.times(9, 1, 1, 0, 0, 1)
 		}),
@@ -150,7 +153,7 @@ func tableBugs() []explore.Case {
 			c.bugs.shortQuarantine = true
 			c.times(9, 2, 1, 0, 1, 1)
 		}),
-		restored("a repeat's remaining time is not capped", "EXCLUSION", func(c *config) {
+		deepRestored("a repeat's remaining time is not capped", "EXCLUSION", func(c *config) {
 			c.bugs.remainingNotCapped = true
 			c.times(9, 2, 1, 1, 1, 1)
 		}),
@@ -185,11 +188,11 @@ func clientBugs() []explore.Case {
 			c.bugs.trustsAfterRelease = true
 			c.renewals, c.retries = 0, 0
 		}),
-		planted("an unanswered renewal is taken as made", "BELIEF", func(c *config) { c.bugs.assumesRenewed = true }),
-		planted("the guard does not store the token", "FENCING", func(c *config) {
+		deep("an unanswered renewal is taken as made", "BELIEF", func(c *config) { c.bugs.assumesRenewed = true }),
+		deep("the guard does not store the token", "FENCING", func(c *config) {
 			c.guarded, c.bugs.guardDoesNotStore = true, true
 		}),
-		planted("the guard compares backwards", "LOCKOUT", func(c *config) { c.guarded, c.bugs.guardBackwards = true, true }),
+		deep("the guard compares backwards", "LOCKOUT", func(c *config) { c.guarded, c.bugs.guardBackwards = true, true }),
 		planted("the guard wants a larger token", "LOCKOUT", func(c *config) { c.guarded, c.bugs.guardStrict = true, true }),
 	}
 }

@@ -24,9 +24,13 @@ func entry(name, breaks string, long bool, set func(*config)) explore.Case {
 
 func sound(name string, set func(*config)) explore.Case { return entry(name, "", false, set) }
 func long(name string, set func(*config)) explore.Case  { return entry(name, "", true, set) }
+
 func planted(name, breaks string, set func(*config)) explore.Case {
 	return entry(name, breaks, false, set)
 }
+
+// deep is for a bug that takes many states to find.
+func deep(name, breaks string, set func(*config)) explore.Case { return entry(name, breaks, true, set) }
 
 // times sets the bounds that differ most between cases.
 func (c *config) times(until, ttl, requestIDs, retries, renewals, copies uint8) {

@@ -20,7 +20,7 @@ func PlantedBugs() []explore.Case {
 			copied(c)
 			c.bugs.tryIgnoresMarker = true
 		}),
-		planted("a late ticket is written after a release by id", "CANCEL", func(c *config) {
+		deep("a late ticket is written after a release by id", "CANCEL", func(c *config) {
 			copied(c)
 			c.bugs.ticketRemovesMarker = true
 		}),
@@ -37,7 +37,7 @@ func PlantedBugs() []explore.Case {
 			idleLock(c)
 			c.life, c.marker, c.bugs.markerRetires = 4, 6, true
 		}),
-		planted("a frozen handler goes on", "CANCEL", func(c *config) {
+		deep("a frozen handler goes on", "CANCEL", func(c *config) {
 			copied(c)
 			c.twice, c.life, c.marker, c.bugs.frozenGoesOn = false, 1, 3, true
 			c.until, c.wait, c.ttl = 8, 1, 1
@@ -50,7 +50,7 @@ func PlantedBugs() []explore.Case {
 			c.sleep, c.patience, c.bugs.flatPatience = 2, 3, true
 			c.until, c.wait = 10, 10
 		}),
-		planted("a patience no longer than a sleep", "FIFO", func(c *config) {
+		deep("a patience no longer than a sleep", "FIFO", func(c *config) {
 			three(c)
 			c.deaths, c.sleep, c.patience = true, 3, 3
 			c.until, c.wait = 10, 10
@@ -86,14 +86,14 @@ func PlantedBugs() []explore.Case {
 			c.prompt, c.calls, c.gap, c.bugs.noLastLook = true, 2, 1, true
 			c.until, c.wait, c.ttl = 12, 3, 1
 		}),
-		planted("a repeated call comes with a new arrival", "FIFO", func(c *config) {
+		deep("a repeated call comes with a new arrival", "FIFO", func(c *config) {
 			held(c, 99)
 			c.breaks = true
 			c.prompt, c.calls, c.gap, c.patience = true, 2, 1, 3
 			c.until, c.wait, c.ttl = 12, 4, 1
 			c.bugs.newArrival = true
 		}),
-		planted("an expired ticket is replaced twice", "BOUND", func(c *config) {
+		deep("an expired ticket is replaced twice", "BOUND", func(c *config) {
 			held(c, 99)
 			c.callers, c.deaths, c.places = 3, true, 1
 			c.until, c.wait, c.ttl, c.bugs.replacesBlindly = 6, 1, 5, true

@@ -36,7 +36,7 @@ func (m *model) time(s state, emit explore.Step[state]) {
 			return
 		}
 		if m.life > 0 && c.sent.kind != none && s.t >= c.sent.born+m.life {
-			return // it has been carried out by then, or never is
+			return // carried out while its signature holds
 		}
 		if m.life > 0 && c.late.kind != none && s.t >= c.late.born+m.life {
 			s.callers[i].late = request{}
