@@ -86,6 +86,10 @@ func leaseBugs() []explore.Case {
 			c.past, c.bugs.releasedHoweverItEnded = true, true
 			c.times(7, 1, 1, 0, 0, 1)
 		}),
+		planted("a release does not look at the lease before", "REPEATED", func(c *config) {
+			c.past, c.bugs.noSecondRule = true, true
+			c.times(6, 2, 1, 0, 0, 2)
+		}),
 		planted("a break uses up no token", "RELEASED", func(c *config) {
 			c.past, c.breaks, c.bugs.breakDoesNotCount = true, true, true
 			c.times(5, 2, 1, 0, 0, 1)

@@ -190,6 +190,9 @@ func (m *model) renewed(s *state, r request, ok bool) {
 func (m *model) releasedAnswer(s state, r request, ok bool) string {
 	t := s.item
 	said := t.tok == r.tok && t.lid == 0 || t.ptok == r.tok && (t.pexp == 0 || m.bugs.releasedHoweverItEnded)
+	if m.bugs.noSecondRule {
+		said = t.tok == r.tok && t.lid == 0
+	}
 	released := s.released&(1<<r.grant) != 0
 	switch {
 	case ok:

@@ -39,22 +39,22 @@ type config struct {
 
 // bugs are planted: each leaves out a clause, or does what looks as well.
 type bugs struct {
-	fastIgnoresClock, fastIgnoresFloor, fastIgnoresFree, fastWithoutParentheses bool
-	slowClockIsNow, slowClockIsMax, slowWithoutCompare, slowDoesNotJump         bool
-	slowRetiresByExpiry, noSlowPath, readsThenWrites                            bool
-	startsAtZero, spentIgnored, anyPrincipal                                    bool
-	renewIgnoresID, renewIgnoresToken, renewShortens, renewUpserts              bool
-	renewWithoutParentheses, renewIgnoresFloor, renewRetiresByExpiry            bool
-	releaseIgnoresToken, releaseIgnoresAll, releaseDeletes, releaseKeepsExpiry  bool
-	releaseDropsHold, releaseForgetsRequest, releasedHoweverItEnded             bool
-	breakIgnoresToken, breakIgnoresFloor, breakIgnoresClock, breakDoesNotCount  bool
-	breaksInQuarantine                                                          bool
-	grantIgnoresFloor, floorAtRestore, floorFromLimits                          bool
-	noQuarantine, shortQuarantine, quarantineFromLimits                         bool
-	retiresInUse, retiresAboveClock                                             bool
-	leaseIDPerClient, deadlineFromReceipt, fullTTLForRepeat, remainingNotCapped bool
-	trustsAfterRelease, assumesRenewed                                          bool
-	guardDoesNotStore, guardBackwards, guardStrict                              bool
+	fastIgnoresClock, fastIgnoresFloor, fastIgnoresFree, fastWithoutParentheses   bool
+	slowClockIsNow, slowClockIsMax, slowWithoutCompare, slowDoesNotJump           bool
+	slowRetiresByExpiry, noSlowPath, readsThenWrites                              bool
+	startsAtZero, spentIgnored, anyPrincipal                                      bool
+	renewIgnoresID, renewIgnoresToken, renewShortens, renewUpserts                bool
+	renewWithoutParentheses, renewIgnoresFloor, renewRetiresByExpiry              bool
+	releaseIgnoresToken, releaseIgnoresAll, releaseDeletes, releaseKeepsExpiry    bool
+	releaseDropsHold, releaseForgetsRequest, releasedHoweverItEnded, noSecondRule bool
+	breakIgnoresToken, breakIgnoresFloor, breakIgnoresClock, breakDoesNotCount    bool
+	breaksInQuarantine                                                            bool
+	grantIgnoresFloor, floorAtRestore, floorFromLimits                            bool
+	noQuarantine, shortQuarantine, quarantineFromLimits                           bool
+	retiresInUse, retiresAboveClock                                               bool
+	leaseIDPerClient, deadlineFromReceipt, fullTTLForRepeat, remainingNotCapped   bool
+	trustsAfterRelease, assumesRenewed                                            bool
+	guardDoesNotStore, guardBackwards, guardStrict                                bool
 }
 
 // A model is a [config] that can be searched.

@@ -74,7 +74,16 @@ func PlantedBugs() []explore.Case {
 			deadFirst(c, 5)
 			c.patience, c.bugs.countsOn = 3, true
 		}),
-		planted("a gap longer than the patience", "FIFO", func(c *config) {
+		planted("patience starts anew at each look", "LIVE", func(c *config) {
+			deadFirst(c, 60)
+			c.prompt, c.bugs.startsOver = true, true
+			c.until, c.wait = 12, 12
+		}),
+		planted("a first attempt ignores free", "EXCL", func(c *config) { c.bugs.firstIgnoresFree = true }),
+		planted("a new item starts at 0", "TOKEN", func(c *config) {
+			c.retires, c.retention, c.ttl, c.bugs.startsAtZero = true, 0, 1, true
+		}),
+		deep("a gap longer than the patience", "FIFO", func(c *config) {
 			held(c, 99)
 			c.breaks = true
 			c.prompt, c.calls, c.gap = true, 2, 2

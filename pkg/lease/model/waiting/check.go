@@ -41,14 +41,21 @@ func (m *model) check(s state) string {
 			return "LEFT: a ticket of before the restore stands in front of those who come now"
 		}
 	}
-	if !m.prompt || s.item.free+m.skew > s.t {
+	if !m.prompt || s.freeSince == 0 {
 		return ""
 	}
-	bound := m.patience*uint8(m.callers) + m.sleep + 2*m.skew
 	for i, c := range s.callers[:m.callers] {
-		if c.phase == waiting && m.living(s, i) && c.seenAt > 0 && c.seenTok == s.item.tok && s.t+1-c.seenAt > bound {
-			return fmt.Sprintf("LIVE: %d has seen the lock free for %d ticks", i+1, s.t+1-c.seenAt)
+		since := max(s.freeSince, c.end-m.wait+1)
+		if c.phase == waiting && m.living(s, i) && s.t+1-since > m.longest() {
+			return fmt.Sprintf("LIVE: the lock has been free for %d ticks, and %d waits", s.t+1-since, i+1)
 		}
 	}
 	return ""
+}
+
+// longest is how long a free lock may take to be granted: who stands last moves up
+// one place after the other, looks after a sleep, and is patient anew at each.
+func (m *model) longest() uint8 {
+	n := uint8(m.callers)
+	return m.patience*n*(n-1)/2 + (m.sleep+1)*n + 2*m.skew
 }

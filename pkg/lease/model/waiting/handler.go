@@ -88,7 +88,7 @@ func (m *model) look(s *state, i int) {
 		m.requeue(s, i)
 		return
 	}
-	if c.seenAt == 0 || c.seenTok != t.tok || c.place != place && !m.bugs.countsOn {
+	if c.seenAt == 0 || c.seenTok != t.tok || c.place != place && !m.bugs.countsOn || m.bugs.startsOver {
 		c.seenAt, c.seenTok, c.place = s.t+1, t.tok, place
 	}
 	need := m.patience * place

@@ -93,7 +93,8 @@ func (m *model) apply(s *state, i int, r request) (ok bool, broken string) {
 		if r.kind == first && m.bugs.firstIgnoresMarker || r.kind == try && m.bugs.tryIgnoresMarker {
 			marked = false
 		}
-		if !seen || t.free > r.now || t.rid == me || marked {
+		free := t.free <= r.now || r.kind == first && m.bugs.firstIgnoresFree
+		if !seen || !free || t.rid == me || marked {
 			return false, ""
 		}
 		return true, m.grant(s, i, r)
@@ -154,7 +155,7 @@ func (m *model) grant(s *state, i int, r request) (broken string) {
 	if broken := m.passedOver(s, i, r); broken != "" {
 		return broken
 	}
-	if t.tok == 0 {
+	if t.tok == 0 && !m.bugs.startsAtZero {
 		t.tok = r.now * tokensPerTick
 	}
 	t.tok++

@@ -34,11 +34,11 @@ type config struct {
 // bugs are planted: each leaves out one clause of the protocol, or one of its
 // numbers is too small.
 type bugs struct {
-	markersIgnored, firstIgnoresMarker, tryIgnoresMarker               bool
-	cancelBlind, ticketRemovesMarker, markerRetires                    bool
-	firstBarges, noPatience, flatPatience, countsOn                    bool
-	replacesBlindly, releaseDropsHold                                  bool
-	freeByOneClock, endsWithCall, newArrival, noLastLook, frozenGoesOn bool
+	markersIgnored, firstIgnoresMarker, tryIgnoresMarker                           bool
+	cancelBlind, ticketRemovesMarker, markerRetires                                bool
+	firstBarges, noPatience, flatPatience, countsOn                                bool
+	replacesBlindly, releaseDropsHold, firstIgnoresFree, startsAtZero              bool
+	freeByOneClock, endsWithCall, newArrival, noLastLook, frozenGoesOn, startsOver bool
 }
 
 // A model is a [config] that can be searched.
@@ -92,6 +92,7 @@ type state struct {
 	callers   [most]caller
 	cancelled [most]bool
 	maxTok    uint8
+	freeSince uint8 // ghost: 1 + since when the lock is free by every clock, under one token
 	broke     bool
 	backup    item
 	backed    bool

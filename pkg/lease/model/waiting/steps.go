@@ -5,6 +5,12 @@ import "github.com/pawl-lock/pawl/pkg/lease/model/explore"
 // Next implements [explore.Model].
 func (m *model) Next(s state, step explore.Step[state]) {
 	emit := func(n state, broken, format string, args ...any) {
+		switch {
+		case n.item.free+m.skew > n.t:
+			n.freeSince = 0
+		case n.freeSince == 0 || n.item.tok != s.item.tok:
+			n.freeSince = n.t + 1
+		}
 		if broken == "" {
 			broken = m.check(n)
 		}
