@@ -100,6 +100,11 @@ schemathesis: export CASES = 3000
 schemathesis: ## 3,000 calls that are made up from the spec, to the service on this machine
 	go test -timeout 30m -run Schemathesis -v ./localtest/openapi
 
+.PHONY: model
+model: ## search every state of the models of the protocol, ten minutes; writes their table
+	@mkdir -p .tools; go run ./pkg/lease/model -long > .tools/model.md || { cat .tools/model.md; exit 1; }
+	@mv .tools/model.md pkg/lease/model/RESULTS.md; cat pkg/lease/model/RESULTS.md
+
 .PHONY: fuzz
 fuzz: ## each fuzz target for 20 seconds
 	@go list -f '{{.Dir}}' ./pkg/... | while read -r dir; do \
