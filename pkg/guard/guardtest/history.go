@@ -37,12 +37,12 @@ func (o op) String() string {
 
 func (o op) accepted() bool { return o.err == nil }
 
-func (o op) refused() bool {
-	return errors.Is(o.err, fence.ErrStale) || errors.Is(o.err, fence.ErrOtherLock) || errors.Is(o.err, fence.ErrInvalid)
-}
+func (o op) refused() bool { return fence.Refused(o.err) }
 
 // unknown reports whether o may have taken effect, or may still do so.
-func (o op) unknown() bool { return o.err != nil && !o.refused() && !errors.Is(o.err, ErrNotApplied) }
+func (o op) unknown() bool {
+	return o.err != nil && !o.refused() && !errors.Is(o.err, fence.ErrNotApplied)
+}
 
 // changes reports whether o is to change the text.
 func (o op) changes() bool { return o.kind == writing || o.kind == deleting }
