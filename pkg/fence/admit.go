@@ -19,7 +19,7 @@ func (h Holding) Declare(locks []string, resource string) ([]string, error) {
 	declared := slices.Compact(slices.Sorted(slices.Values(locks)))
 	for _, lock := range declared {
 		if err := CheckLock(lock); err != nil {
-			return nil, fmt.Errorf("Locks: %w", err)
+			return nil, fmt.Errorf("of the declared locks: %w", err)
 		}
 	}
 	if len(declared) == 0 {

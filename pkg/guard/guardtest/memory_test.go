@@ -267,7 +267,7 @@ func (c *cell) remember(declared []string, h fence.Holding, k kind) {
 	}
 	if c.bug != forgetsWidening || len(s.seen) == 0 {
 		for _, lock := range declared {
-			s.seen[lock] = s.seen[lock]
+			s.seen[lock] += 0 // bound, at least
 		}
 	}
 	switch {
