@@ -47,6 +47,11 @@ func (a Attributes) token(locks []string, lock string) string {
 	return a.fence() + ":" + unpathed.Replace(lock)
 }
 
+// isToken reports whether an attribute is for a token.
+func (a Attributes) isToken(name string) bool {
+	return name == a.fence() || strings.HasPrefix(name, a.fence()+":")
+}
+
 // unpathed takes out what package expression reads as a document path.
 var unpathed = strings.NewReplacer("%", "%25", ".", "%2E", "[", "%5B", "]", "%5D")
 
@@ -76,7 +81,7 @@ func number(t fence.Token) types.AttributeValue {
 // were seen.
 func (c claim) stamp(item Item, seen map[string]fence.Token, tombstone bool) {
 	for name := range item {
-		if name == c.a.fence() || strings.HasPrefix(name, c.a.fence()+":") {
+		if c.a.isToken(name) {
 			delete(item, name) // of a copy of what was read
 		}
 	}
@@ -121,7 +126,7 @@ func (a Attributes) Seen(item Item) (map[string]fence.Token, error) {
 		return seen, nil
 	}
 	for name := range item {
-		if name == a.lock() || name == a.write() || name == a.tombstone() || name == a.fence() || strings.HasPrefix(name, a.fence()+":") {
+		if name == a.lock() || name == a.write() || name == a.tombstone() || a.isToken(name) {
 			return nil, errForeign
 		}
 	}

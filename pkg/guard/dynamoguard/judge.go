@@ -26,7 +26,8 @@ const (
 
 // judge explains a failed condition by the item that did not meet it, or returns a
 // refusal. Assumed are the tokens that a put was to keep; nil is for an update.
-func (c claim) judge(item Item, assumed map[string]fence.Token, resource string) (verdict, map[string]fence.Token, error) {
+func (c claim) judge(item Item, assumed map[string]fence.Token,
+	resource string) (verdict, map[string]fence.Token, error) {
 	if id, ok := item[c.a.write()].(*types.AttributeValueMemberS); ok && id.Value == c.id {
 		return applied, nil, nil
 	}
@@ -56,21 +57,26 @@ func (c claim) keeps(assumed, seen map[string]fence.Token) bool {
 // widen binds an item that was read to the declared locks too. Its tokens stay, in
 // attributes of the names that several locks have.
 func (g *Guard) widen(ctx context.Context, c claim, table *string, item Item, seen map[string]fence.Token) error {
-	keys, err := g.keys(ctx, table, item)
+	names, err := g.keys(ctx, table)
 	if err != nil {
 		return err
+	}
+	key := make(Item)
+	for _, name := range names {
+		key[name] = item[name]
 	}
 	bound := slices.Sorted(maps.Keys(seen))
 	in := &dynamodb.UpdateItemInput{
 		TableName:           table,
-		Key:                 keys,
+		Key:                 key,
 		ConditionExpression: aws.String("#lock = :bound AND #write = :before"),
 		UpdateExpression:    aws.String("SET #lock = :declared, #write = :write"),
 		ExpressionAttributeNames: map[string]string{
 			"#lock": c.a.lock(), "#write": c.a.write(),
 		},
 		ExpressionAttributeValues: Item{
-			":bound": binding(bound), ":declared": binding(c.declared), ":before": item[c.a.write()], ":write": text(c.id + "-widened"),
+			":bound": binding(bound), ":declared": binding(c.declared),
+			":before": item[c.a.write()], ":write": text(c.id + "-widened"),
 		},
 	}
 	for i, lock := range c.declared {
@@ -90,15 +96,19 @@ func (g *Guard) widen(ctx context.Context, c claim, table *string, item Item, se
 	return err
 }
 
-// keys are the attributes of an item that are its key.
-func (g *Guard) keys(ctx context.Context, table *string, item Item) (Item, error) {
+// keys are the names of the attributes that are the key of a table.
+func (g *Guard) keys(ctx context.Context, table *string) (names []string, err error) {
+	if g.Client == nil {
+		return nil, errNoClient
+	}
 	out, err := g.Client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: table})
 	if err != nil {
 		return nil, err
 	}
-	keys := make(Item)
 	for _, k := range out.Table.KeySchema {
-		keys[aws.ToString(k.AttributeName)] = item[aws.ToString(k.AttributeName)]
+		names = append(names, aws.ToString(k.AttributeName))
 	}
-	return keys, nil
+	return names, nil
 }
+
+var errNoClient = errors.New("dynamoguard: Guard.Client is missing")

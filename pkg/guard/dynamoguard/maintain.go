@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -57,6 +56,9 @@ func (g *Guard) Seen(ctx context.Context, table string, key Item) (map[string]fe
 }
 
 func (g *Guard) look(ctx context.Context, table string, key Item) (Item, map[string]fence.Token, error) {
+	if g.Client == nil {
+		return nil, nil, errNoClient
+	}
 	out, err := g.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return nil, nil, fmt.Errorf("dynamoguard: %s: %w", resource(&table, key), err)
@@ -104,7 +106,7 @@ func (g *Guard) Reset(ctx context.Context, h fence.Holding, table string, key It
 	}
 	verb := " REMOVE "
 	for name := range item {
-		if stamped[name] == nil && (name == c.a.fence() || strings.HasPrefix(name, c.a.fence()+":")) {
+		if stamped[name] == nil && c.a.isToken(name) {
 			placeholder := fmt.Sprintf("#a%d", n)
 			n++
 			in.ExpressionAttributeNames[placeholder] = name
@@ -130,6 +132,10 @@ func (g *Guard) Prune(ctx context.Context, scan *dynamodb.ScanInput, before time
 	fail := func(err error) (int, error) {
 		return items, fmt.Errorf("dynamoguard: prune %s: %w", aws.ToString(scan.TableName), err)
 	}
+	keys, err := g.keys(ctx, scan.TableName)
+	if err != nil {
+		return fail(err)
+	}
 	for pages := dynamodb.NewScanPaginator(g.Client, scan); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -143,11 +149,11 @@ func (g *Guard) Prune(ctx context.Context, scan *dynamodb.ScanInput, before time
 			if at, ok := writtenAt(id.Value); !ok || !at.Before(before) {
 				continue
 			}
-			key, err := g.keys(ctx, scan.TableName, item)
-			if err != nil {
-				return fail(err)
+			key := make(Item)
+			for _, name := range keys {
+				key[name] = item[name]
 			}
-			_, err = g.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			_, err := g.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 				TableName: scan.TableName, Key: key,
 				ConditionExpression:       aws.String("#write = :write"),
 				ExpressionAttributeNames:  map[string]string{"#write": g.Attributes.write()},

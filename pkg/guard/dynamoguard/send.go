@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -13,18 +14,20 @@ import (
 )
 
 // UpdateItem completes the caller's request, which stays as it is, and sends it.
-func (g *Guard) UpdateItem(ctx context.Context, h fence.Holding, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+func (g *Guard) UpdateItem(ctx context.Context, h fence.Holding,
+	in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 	return g.updateItem(ctx, h, in, live)
 }
 
-func (g *Guard) updateItem(ctx context.Context, h fence.Holding, in *dynamodb.UpdateItemInput, m mark) (*dynamodb.UpdateItemOutput, error) {
+func (g *Guard) updateItem(ctx context.Context, h fence.Holding,
+	in *dynamodb.UpdateItemInput, m mark) (*dynamodb.UpdateItemOutput, error) {
 	var out *dynamodb.UpdateItemOutput
+	mine := request{
+		in.ConditionExpression, aws.String(aws.ToString(in.UpdateExpression)),
+		in.ExpressionAttributeNames, in.ExpressionAttributeValues,
+	}
 	last, err := g.send(ctx, h, in.TableName, in.Key, nil, func(c claim, _ map[string]fence.Token) error {
-		update := ""
-		if in.UpdateExpression != nil {
-			update = *in.UpdateExpression
-		}
-		r, err := c.completed(request{in.ConditionExpression, &update, in.ExpressionAttributeNames, in.ExpressionAttributeValues}, nil, m)
+		r, err := c.completed(mine, nil, m)
 		if err != nil {
 			return err
 		}
@@ -50,13 +53,15 @@ func (g *Guard) updateItem(ctx context.Context, h fence.Holding, in *dynamodb.Up
 // PutItem completes the caller's request, which stays as it is, and sends it. If
 // the item takes the tokens of locks that are not held, and these have been seen,
 // it takes two requests.
-func (g *Guard) PutItem(ctx context.Context, h fence.Holding, in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
+func (g *Guard) PutItem(ctx context.Context, h fence.Holding,
+	in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
 	return g.putItem(ctx, h, in, nil)
 }
 
 // DeleteItem deletes an item with all its attributes, but for the key and what the
 // guard knows: it leaves a tombstone.
-func (g *Guard) DeleteItem(ctx context.Context, h fence.Holding, in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
+func (g *Guard) DeleteItem(ctx context.Context, h fence.Holding,
+	in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
 	put := &dynamodb.PutItemInput{
 		TableName: in.TableName, Item: in.Key, ConditionExpression: in.ConditionExpression,
 		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
@@ -74,17 +79,21 @@ func (g *Guard) DeleteItem(ctx context.Context, h fence.Holding, in *dynamodb.De
 }
 
 // putItem puts an item or, if its key is given, a tombstone.
-func (g *Guard) putItem(ctx context.Context, h fence.Holding, in *dynamodb.PutItemInput, key Item) (*dynamodb.PutItemOutput, error) {
+func (g *Guard) putItem(ctx context.Context, h fence.Holding,
+	in *dynamodb.PutItemInput, key Item) (*dynamodb.PutItemOutput, error) {
 	var out *dynamodb.PutItemOutput
-	last, err := g.send(ctx, h, in.TableName, key, make(map[string]fence.Token), func(c claim, seen map[string]fence.Token) error {
-		r, err := c.completed(request{in.ConditionExpression, nil, in.ExpressionAttributeNames, in.ExpressionAttributeValues}, seen, live)
+	mine := request{in.ConditionExpression, nil, in.ExpressionAttributeNames, in.ExpressionAttributeValues}
+	none := make(map[string]fence.Token)
+	last, err := g.send(ctx, h, in.TableName, key, none, func(c claim, seen map[string]fence.Token) error {
+		r, err := c.completed(mine, seen, live)
 		if err != nil {
 			return err
 		}
 		whole := *in
 		whole.Item = maps.Clone(in.Item)
 		c.stamp(whole.Item, seen, key != nil)
-		whole.ConditionExpression, whole.ExpressionAttributeNames, whole.ExpressionAttributeValues = r.condition, r.names, r.values
+		whole.ConditionExpression = r.condition
+		whole.ExpressionAttributeNames, whole.ExpressionAttributeValues = r.names, r.values
 		whole.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 		out, err = g.Client.PutItem(ctx, &whole)
 		return err
@@ -114,6 +123,9 @@ func (g *Guard) send(ctx context.Context, h fence.Holding, table *string, key It
 	c, err := g.claim(h, name)
 	if err != nil {
 		return nil, g.Observer.See(ctx, err)
+	}
+	if g.Client == nil {
+		return nil, errNoClient
 	}
 	for try := 1; ; try++ {
 		err := write(c, assumed)

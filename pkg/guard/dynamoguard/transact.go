@@ -34,15 +34,20 @@ func (g *Guard) TransactWriteItems(ctx context.Context, h fence.Holding,
 func (g *Guard) TransactFenced(ctx context.Context, h fence.Holding, table string, key Item,
 	in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
 	fenced := *in
-	fenced.TransactItems = append([]types.TransactWriteItem{{Update: &types.Update{TableName: &table, Key: key}}}, in.TransactItems...)
+	first := types.TransactWriteItem{Update: &types.Update{TableName: &table, Key: key}}
+	fenced.TransactItems = append([]types.TransactWriteItem{first}, in.TransactItems...)
 	return g.transact(ctx, h, &fenced, false)
 }
 
 // transact completes all items, or the first as a fence.
-func (g *Guard) transact(ctx context.Context, h fence.Holding, in *dynamodb.TransactWriteItemsInput, all bool) (*dynamodb.TransactWriteItemsOutput, error) {
+func (g *Guard) transact(ctx context.Context, h fence.Holding,
+	in *dynamodb.TransactWriteItemsInput, all bool) (*dynamodb.TransactWriteItemsOutput, error) {
 	c, err := g.claim(h, "DynamoDB transaction")
 	if err != nil {
 		return nil, g.Observer.See(ctx, err)
+	}
+	if g.Client == nil {
+		return nil, errNoClient
 	}
 	assumed := make([]map[string]fence.Token, len(in.TransactItems))
 	for try := 1; ; try++ {
@@ -82,8 +87,8 @@ func (g *Guard) transact(ctx context.Context, h fence.Holding, in *dynamodb.Tran
 }
 
 // reasons looks at why a transaction was canceled, and does what the next needs.
-func (g *Guard) reasons(ctx context.Context, c claim, items []types.TransactWriteItem, canceled *types.TransactionCanceledException,
-	assumed []map[string]fence.Token, all bool) (again bool, err error) {
+func (g *Guard) reasons(ctx context.Context, c claim, items []types.TransactWriteItem,
+	canceled *types.TransactionCanceledException, assumed []map[string]fence.Token, all bool) (again bool, err error) {
 	for i, r := range canceled.CancellationReasons {
 		if i >= len(items) || !all && i > 0 {
 			break
@@ -106,7 +111,7 @@ func (g *Guard) reasons(ctx context.Context, c claim, items []types.TransactWrit
 		switch verdict {
 		case narrow:
 			if err := g.widen(ctx, c, table, r.Item, seen); err != nil {
-				return false, fmt.Errorf("dynamoguard: add locks to %s: %w: %w", resource(table, key), fence.ErrNotApplied, err)
+				return false, fmt.Errorf("add locks to %s: %w: %w", resource(table, key), fence.ErrNotApplied, err)
 			}
 			assumed[i], again = seen, true
 		case changed:
@@ -132,7 +137,8 @@ func target(i types.TransactWriteItem) (table *string, key Item, isPut bool) {
 }
 
 // completedItem is one item of a transaction with the whole guard.
-func (c claim) completedItem(i types.TransactWriteItem, seen map[string]fence.Token, m mark) (types.TransactWriteItem, error) {
+func (c claim) completedItem(i types.TransactWriteItem, seen map[string]fence.Token,
+	m mark) (types.TransactWriteItem, error) {
 	put := i.Put
 	if d := i.Delete; d != nil {
 		put = &types.Put{
@@ -146,12 +152,14 @@ func (c claim) completedItem(i types.TransactWriteItem, seen map[string]fence.To
 		u := *i.Update
 		r, err := c.completed(request{u.ConditionExpression, aws.String(aws.ToString(u.UpdateExpression)),
 			u.ExpressionAttributeNames, u.ExpressionAttributeValues}, nil, m)
-		u.ConditionExpression, u.UpdateExpression, u.ExpressionAttributeNames, u.ExpressionAttributeValues = r.condition, r.update, r.names, r.values
+		u.ConditionExpression, u.UpdateExpression = r.condition, r.update
+		u.ExpressionAttributeNames, u.ExpressionAttributeValues = r.names, r.values
 		u.ReturnValuesOnConditionCheckFailure = old
 		return types.TransactWriteItem{Update: &u}, err
 	case put != nil:
 		p := *put
-		r, err := c.completed(request{p.ConditionExpression, nil, p.ExpressionAttributeNames, p.ExpressionAttributeValues}, seen, live)
+		mine := request{p.ConditionExpression, nil, p.ExpressionAttributeNames, p.ExpressionAttributeValues}
+		r, err := c.completed(mine, seen, live)
 		p.Item = maps.Clone(p.Item)
 		c.stamp(p.Item, seen, i.Delete != nil)
 		p.ConditionExpression, p.ExpressionAttributeNames, p.ExpressionAttributeValues = r.condition, r.names, r.values

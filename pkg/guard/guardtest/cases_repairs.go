@@ -50,7 +50,9 @@ var repairs = []promise{
 	}, false},
 	{"a reset is not for what can be nobody's", func(x *trial) {
 		x.write(lockA, 5, "five")
-		for _, h := range []fence.Holding{{}, holding(lockA, 0), holding("", 5), holding(lockA, fence.Max+1), holding("a\nb", 5)} {
+		for _, h := range []fence.Holding{
+			{}, holding(lockA, 0), holding("", 5), holding(lockA, fence.Max+1), holding("a\nb", 5),
+		} {
 			if x.err == nil && !fence.Refused(x.r.Reset(x.ctx, h)) {
 				x.failf("reset to %v", h)
 			}

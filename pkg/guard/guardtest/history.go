@@ -32,7 +32,8 @@ type op struct {
 }
 
 func (o op) String() string {
-	return fmt.Sprintf("%s by writer %d with token %d (%q, %v to %v, error %v)", o.kind, o.writer, o.token, o.text, o.called, o.ended, o.err)
+	return fmt.Sprintf("%s by writer %d with token %d (%q, %v to %v, error %v)",
+		o.kind, o.writer, o.token, o.text, o.called, o.ended, o.err)
 }
 
 func (o op) accepted() bool { return o.err == nil }

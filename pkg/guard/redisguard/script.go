@@ -82,7 +82,8 @@ func named(text string) script {
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-func (g *Guard) run(ctx context.Context, h fence.Holding, s script, writes bool, keys []string, args ...any) (any, error) {
+func (g *Guard) run(ctx context.Context, h fence.Holding, s script, writes bool,
+	keys []string, args ...any) (any, error) {
 	result, err := g.send(ctx, h, s, writes, keys, args)
 	if g.Once {
 		err = fence.Settled(err)
@@ -90,7 +91,8 @@ func (g *Guard) run(ctx context.Context, h fence.Holding, s script, writes bool,
 	return result, g.Observer.See(ctx, err)
 }
 
-func (g *Guard) send(ctx context.Context, h fence.Holding, s script, writes bool, keys []string, args []any) (any, error) {
+func (g *Guard) send(ctx context.Context, h fence.Holding, s script, writes bool,
+	keys []string, args []any) (any, error) {
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("redisguard: %w: no key to guard", fence.ErrNotApplied)
 	}
@@ -114,6 +116,9 @@ func (g *Guard) send(ctx context.Context, h fence.Holding, s script, writes bool
 	id := ""
 	if writes {
 		id = rand.Text()
+	}
+	if g.Do == nil {
+		return nil, errors.New("redisguard: Guard.Do is missing")
 	}
 	own := []any{len(fences), len(locks), len(tokens), id, time.Now().UnixMilli()}
 	answer, err := g.eval(ctx, s, append(fences, keys...), slices.Concat(own, locks, tokens, args))

@@ -108,7 +108,8 @@ func (g *Guard) resource(key string) string { return "s3://" + g.Bucket + "/" + 
 // swept away.
 func (g *Guard) check(key string) error {
 	if key == "" || strings.HasPrefix(key, g.dataPrefix()) {
-		return fmt.Errorf("%w: the key %q is empty or begins with the data prefix %q", fence.ErrNotApplied, key, g.dataPrefix())
+		return fmt.Errorf("%w: the key %q is empty or begins with the data prefix %q",
+			fence.ErrNotApplied, key, g.dataPrefix())
 	}
 	return nil
 }

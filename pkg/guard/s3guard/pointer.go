@@ -41,7 +41,8 @@ type data struct {
 // next returns the pointer that follows p when it has seen the tokens.
 func (p *pointer) next(id string, h fence.Holding, declared []string) *pointer {
 	history := append([]string{p.ID}, p.History...)
-	n := &pointer{Format: 1, ID: id, History: history[:min(len(history), remembered)], Tokens: map[string]fence.Token{}, Data: p.Data}
+	n := &pointer{Format: 1, ID: id, History: history[:min(len(history), remembered)], Data: p.Data}
+	n.Tokens = make(map[string]fence.Token)
 	for _, lock := range declared {
 		n.Tokens[lock] = p.Tokens[lock]
 	}

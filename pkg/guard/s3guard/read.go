@@ -83,7 +83,9 @@ func (g *Guard) get(ctx context.Context, key string) (*Content, error) {
 		if err != nil {
 			return nil, err
 		}
-		in := &s3.GetObjectInput{Bucket: &g.Bucket, Key: &info.DataKey, IfMatch: set(info.ETag), ExpectedBucketOwner: set(g.ExpectedBucketOwner)}
+		in := &s3.GetObjectInput{
+			Bucket: &g.Bucket, Key: &info.DataKey, IfMatch: set(info.ETag), ExpectedBucketOwner: set(g.ExpectedBucketOwner),
+		}
 		in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5 = g.customerKey()
 		out, err := g.Client.GetObject(ctx, in)
 		if err == nil {

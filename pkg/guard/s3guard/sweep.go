@@ -78,7 +78,8 @@ func (l *leftAlone) err() error {
 // leftovers returns those that no pointer leads to. What is old enough and is
 // not pointed to now will never be again: a key is pointed to by the write that
 // made it, or not at all.
-func (g *Guard) leftovers(ctx context.Context, found []types.Object, before time.Time, left *leftAlone) []types.ObjectIdentifier {
+func (g *Guard) leftovers(ctx context.Context, found []types.Object, before time.Time,
+	left *leftAlone) []types.ObjectIdentifier {
 	// S3 may say that an object is up to a second older than it is.
 	before = before.Truncate(time.Second)
 	kept := make(map[string]*string) // key: the data key that its pointer has, nil if it cannot be read
@@ -122,7 +123,8 @@ func (g *Guard) remove(ctx context.Context, these []types.ObjectIdentifier) (int
 	}
 	var failures error
 	for _, e := range out.Errors {
-		failures = errors.Join(failures, fmt.Errorf("delete %s: %s: %s", aws.ToString(e.Key), aws.ToString(e.Code), aws.ToString(e.Message)))
+		failures = errors.Join(failures,
+			fmt.Errorf("delete %s: %s: %s", aws.ToString(e.Key), aws.ToString(e.Code), aws.ToString(e.Message)))
 	}
 	return len(these) - len(out.Errors), failures
 }

@@ -79,7 +79,7 @@ func (g *Guard) once(ctx context.Context, db DB, r request, work func(tx *Tx) er
 	if err := g.Dialect.check(ctx, tx, g, r); err != nil {
 		return notApplied(err)
 	}
-	if err := work(guarded); err != nil && guarded.ended() == nil {
+	if err := guarded.note(work(guarded)); err != nil && guarded.ended() == nil {
 		return workError{err}
 	}
 	if err := guarded.ended(); err != nil {

@@ -168,6 +168,28 @@ func TestNobodyButDoEndsItsTransaction(t *testing.T) {
 	})
 }
 
+// Generated code and tracers put comments before what they send.
+func TestAStatementIsKnownBehindItsComments(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		db, g := k.database(t)
+		if err := g.Do(t.Context(), db, holding(5), "doc/1", func(tx *sqlguard.Tx) error {
+			for _, statement := range []string{"/* a trace */ COMMIT", "-- name: End :exec\n/**/ROLLBACK", "/*commit*/-- \nend"} {
+				if _, err := tx.ExecContext(t.Context(), statement); err == nil {
+					t.Errorf("%s was carried out", statement)
+				}
+			}
+			update, err := tx.PrepareContext(t.Context(), "-- name: SetBody :exec\n/* commit; */ UPDATE doc SET body = 'five'")
+			if err != nil {
+				return err
+			}
+			_, err = update.ExecContext(t.Context())
+			return err
+		}); err != nil || body(t, db) != "five" {
+			t.Errorf("left %q with error %v", body(t, db), err)
+		}
+	})
+}
+
 // What ends the transaction as a part of something longer is found right after.
 func TestATransactionThatIsGoneIsFoundOut(t *testing.T) {
 	db, g := postgres.database(t)
@@ -226,6 +248,30 @@ func TestWhatTheDatabaseEndsIsRepeatedAsAWhole(t *testing.T) {
 		if got := body(t, db); err != nil || attempts != 2 || got != "another and six" {
 			t.Errorf("%v: left %q in %d attempts with error %v", level, got, attempts, err)
 		}
+	}
+}
+
+// What is prepared is not seen by the transaction, and its errors come back by the
+// work.
+func TestWhatThePreparedMeetIsRepeatedToo(t *testing.T) {
+	db, g := postgres.database(t)
+	g.Isolation = sql.LevelRepeatableRead
+	attempts := 0
+	err := g.Do(t.Context(), db, holding(6), "doc/1", func(tx *sqlguard.Tx) error {
+		if attempts++; attempts == 1 {
+			exec(t, db, "UPDATE doc SET body = 'another'")
+		}
+		update, err := tx.PrepareContext(t.Context(), "UPDATE doc SET body = body || ' and six'")
+		if err != nil {
+			return err
+		}
+		if _, err = update.ExecContext(t.Context()); err != nil {
+			return fmt.Errorf("update: %w", err)
+		}
+		return nil
+	})
+	if got := body(t, db); attempts != 2 || got != "another and six" || err != nil {
+		t.Errorf("left %q in %d attempts with error %v", got, attempts, err)
 	}
 }
 

@@ -62,7 +62,7 @@ var (
 		forTest:  localtest.MariaDBForTest,
 		space:    "DATABASE",
 		enter:    func(c *connection, space string) { c.mysql.DBName = space },
-		marks:    strings.NewReplacer("$1", "?", "$2", "?"),
+		marks:    strings.NewReplacer("$1", "?", "$2", "?", "$3", "?", "$4", "?"),
 		session:  "SELECT connection_id()",
 		kill:     "KILL ?",
 		hexLocks: "SELECT hex(`lock`) FROM fence",

@@ -30,13 +30,15 @@ func (g *Guard) Seen(ctx context.Context, q Querier, resource string) (map[strin
 
 func (g *Guard) seen(ctx context.Context, q Querier, resource string) (map[string]fence.Token, error) {
 	d := g.Dialect
-	bound, err := strs(q.QueryContext(ctx, "SELECT locks FROM "+g.table("binding")+" WHERE resource = "+d.name(1), d.encode(resource)))
+	bound, err := strs(q.QueryContext(ctx,
+		"SELECT locks FROM "+g.table("binding")+" WHERE resource = "+d.name(1), d.encode(resource)))
 	if err != nil || len(bound) == 0 {
 		return nil, err
 	}
 	seen := unseen(bound[0])
 	for lock := range seen {
-		rows, err := q.QueryContext(ctx, "SELECT token FROM "+g.table("fence")+" WHERE "+d.lock()+" = "+d.name(1), d.encode(lock))
+		rows, err := q.QueryContext(ctx,
+			"SELECT token FROM "+g.table("fence")+" WHERE "+d.lock()+" = "+d.name(1), d.encode(lock))
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +88,8 @@ func (g *Guard) Reset(ctx context.Context, db DB, h fence.Holding, resource stri
 func (g *Guard) reset(ctx context.Context, tx *sql.Tx, r request) error {
 	d, fenceTable, binding := g.Dialect, g.table("fence"), g.table("binding")
 	for lock, token := range r.holding.All() {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+fenceTable+" WHERE "+d.lock()+" = "+d.name(1), d.encode(lock)); err != nil {
+		_, err := tx.ExecContext(ctx, "DELETE FROM "+fenceTable+" WHERE "+d.lock()+" = "+d.name(1), d.encode(lock))
+		if err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, "INSERT INTO "+fenceTable+" ("+d.lock()+", token, since) VALUES ("+
@@ -94,10 +97,11 @@ func (g *Guard) reset(ctx context.Context, tx *sql.Tx, r request) error {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, "DELETE FROM "+binding+" WHERE resource = "+d.name(1), d.encode(r.resource())); err != nil {
+	_, err := tx.ExecContext(ctx, "DELETE FROM "+binding+" WHERE resource = "+d.name(1), d.encode(r.resource()))
+	if err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+binding+" (resource, locks) VALUES ("+d.name(1)+", "+d.name(2)+")",
+	_, err = tx.ExecContext(ctx, "INSERT INTO "+binding+" (resource, locks) VALUES ("+d.name(1)+", "+d.name(2)+")",
 		d.encode(r.resource()), d.encode(strings.Join(r.locks, "\n")))
 	return err
 }
@@ -129,7 +133,8 @@ func (g *Guard) prune(ctx context.Context, tx *sql.Tx, before time.Time) (int, e
 		return 0, err
 	}
 	for _, lock := range old {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+g.table("fence")+" WHERE "+d.lock()+" = "+d.name(1), d.encode(lock)); err != nil {
+		_, err := tx.ExecContext(ctx, "DELETE FROM "+g.table("fence")+" WHERE "+d.lock()+" = "+d.name(1), d.encode(lock))
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -138,10 +143,13 @@ func (g *Guard) prune(ctx context.Context, tx *sql.Tx, before time.Time) (int, e
 		return 0, err
 	}
 	for _, locks := range bindings {
-		if !slices.ContainsFunc(strings.Split(locks, "\n"), func(lock string) bool { return !slices.Contains(old, lock) }) {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+g.table("binding")+" WHERE locks = "+d.name(1), d.encode(locks)); err != nil {
-				return 0, err
-			}
+		known := func(lock string) bool { return !slices.Contains(old, lock) }
+		if slices.ContainsFunc(strings.Split(locks, "\n"), known) {
+			continue
+		}
+		_, err := tx.ExecContext(ctx, "DELETE FROM "+g.table("binding")+" WHERE locks = "+d.name(1), d.encode(locks))
+		if err != nil {
+			return 0, err
 		}
 	}
 	return len(old), nil

@@ -65,18 +65,21 @@ func (d mysql) check(ctx context.Context, tx Transaction, g *Guard, r request) e
 // upsert has affected says nothing, as the DSN of the caller changes the meaning
 // of that; but for a row that was there, the answer carries the token in the
 // place of an automatic key.
-func (d mysql) see(ctx context.Context, tx Transaction, g *Guard, lock string, token fence.Token) (seen fence.Token, err error) {
-	key := d.encode(lock)
+func (d mysql) see(ctx context.Context, tx Transaction, g *Guard, lock string,
+	token fence.Token) (seen fence.Token, err error) {
+	key, table := d.encode(lock), g.table("fence")
 	if g.known.has(lock, token) {
 		// A plain SELECT would fix too early what REPEATABLE READ reads.
-		err := tx.QueryRowContext(ctx, "SELECT token FROM "+g.table("fence")+" WHERE `lock` = UNHEX(?) LOCK IN SHARE MODE", key).Scan(&seen)
+		err := tx.QueryRowContext(ctx,
+			"SELECT token FROM "+table+" WHERE `lock` = UNHEX(?) LOCK IN SHARE MODE", key).Scan(&seen)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && seen < token { // reset or pruned
 			g.known.forget(lock)
 			return 0, errChanged
 		}
 		return seen, err
 	}
-	answer, err := tx.ExecContext(ctx, "INSERT INTO "+g.table("fence")+" (`lock`, token, since) VALUES (UNHEX(?), ?, UNIX_TIMESTAMP())"+
+	answer, err := tx.ExecContext(ctx, "INSERT INTO "+table+" (`lock`, token, since)"+
+		" VALUES (UNHEX(?), ?, UNIX_TIMESTAMP())"+
 		" ON DUPLICATE KEY UPDATE since = IF(token < VALUES(token), VALUES(since), since),"+
 		" token = LAST_INSERT_ID(GREATEST(token, VALUES(token)))", key, int64(token))
 	if err != nil {
@@ -85,7 +88,7 @@ func (d mysql) see(ctx context.Context, tx Transaction, g *Guard, lock string, t
 	if id, err := answer.LastInsertId(); err == nil && id >= int64(token) {
 		return fence.Token(id), nil
 	}
-	err = tx.QueryRowContext(ctx, "SELECT token FROM "+g.table("fence")+" WHERE `lock` = UNHEX(?) FOR UPDATE", key).Scan(&seen)
+	err = tx.QueryRowContext(ctx, "SELECT token FROM "+table+" WHERE `lock` = UNHEX(?) FOR UPDATE", key).Scan(&seen)
 	return seen, err
 }
 
@@ -108,8 +111,8 @@ func (d mysql) bind(ctx context.Context, tx Transaction, g *Guard, r request, re
 		return err
 	}
 	// Whether it was another transaction's to widen, RowsAffected does not say.
-	if _, err := tx.ExecContext(ctx, "UPDATE "+table+" SET locks = UNHEX(?) WHERE resource = UNHEX(?) AND locks = UNHEX(?)",
-		d.encode(declared), key, d.encode(bound)); err != nil {
+	const set = " SET locks = UNHEX(?) WHERE resource = UNHEX(?) AND locks = UNHEX(?)"
+	if _, err := tx.ExecContext(ctx, "UPDATE "+table+set, d.encode(declared), key, d.encode(bound)); err != nil {
 		return err
 	}
 	err = tx.QueryRowContext(ctx, "SELECT locks FROM "+table+" WHERE resource = UNHEX(?) FOR UPDATE", key).Scan(&bound)

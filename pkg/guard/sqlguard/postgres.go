@@ -109,7 +109,8 @@ func refusal(r request, err error) error {
 // transaction or a rollback to a savepoint from before.
 func (postgres) confirm(ctx context.Context, tx Transaction, r request) error {
 	var checked bool
-	err := tx.QueryRowContext(ctx, "SELECT COALESCE(strpos(current_setting('pawl.checked', true), $1), 0) > 0", r.key()).Scan(&checked)
+	err := tx.QueryRowContext(ctx,
+		"SELECT COALESCE(strpos(current_setting('pawl.checked', true), $1), 0) > 0", r.key()).Scan(&checked)
 	if err == nil && !checked {
 		return ErrEnded
 	}

@@ -62,7 +62,8 @@ func (g *Guard) update(ctx context.Context, tx Transaction, h fence.Holding, row
 	statement := fmt.Sprintf("UPDATE %s SET %sfence_lock = %s, fence_token = %s WHERE %s"+
 		" AND COALESCE(fence_lock, '') IN ('', %s) AND COALESCE(fence_token, 0) <= %s",
 		row.Table, set, d.name(n+1), d.mark(n+2), where, d.name(n+3+len(keys)), d.mark(n+4+len(keys)))
-	result, err := tx.ExecContext(ctx, statement, slices.Concat(args[:n:n], []any{lock, token}, keys, []any{lock, token})...)
+	args = slices.Concat(args[:n:n], []any{lock, token}, keys, []any{lock, token})
+	result, err := tx.ExecContext(ctx, statement, args...)
 	if err != nil || d.endsSilently() { // MySQL may count only what changes
 		return err
 	}
@@ -77,8 +78,8 @@ func (g *Guard) update(ctx context.Context, tx Transaction, h fence.Holding, row
 // was there before it waited.
 func (g *Guard) admitRow(ctx context.Context, tx Transaction, h fence.Holding, row Row) error {
 	where, keys := row.where(g.Dialect, 0)
-	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT COALESCE(fence_lock, ''), COALESCE(fence_token, 0) FROM %s WHERE %s FOR UPDATE",
-		row.Table, where), keys...)
+	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT COALESCE(fence_lock, ''), COALESCE(fence_token, 0)"+
+		" FROM %s WHERE %s FOR UPDATE", row.Table, where), keys...)
 	if err != nil {
 		return err
 	}

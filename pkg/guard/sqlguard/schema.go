@@ -25,7 +25,9 @@ func (g *Guard) schema() string {
 func (g *Guard) table(name string) string { return g.schema() + "." + name }
 
 // Statements returns those that create what the guard needs in the database, for
-// whatever applies migrations. They may be applied again.
+// whatever applies migrations. They may be applied again. Who writes needs to use
+// the schema, to select, insert and update in its tables, and in PostgreSQL to
+// execute its function.
 func (g *Guard) Statements() []string {
 	text := strings.NewReplacer("{schema}", g.schema(), "{seed}", "1885435756").Replace(g.Dialect.statements())
 	return strings.Split(strings.TrimSpace(text), "\n\n")
@@ -61,7 +63,8 @@ FROM (
 	SELECT h.*, f.token AS fence_newest,
 		CASE WHEN COALESCE(h.fence_lock, '') = '' OR COALESCE(h.fence_token, 0) = 0 THEN 1 ELSE 0 END AS fence_bare,
 		MAX(CASE WHEN COALESCE(h.fence_lock, '') <> '' THEN 1 ELSE 0 END) OVER (ORDER BY h.%[2]s) AS fence_begun,
-		MAX(CASE WHEN h.fence_token <= f.token THEN h.fence_token END) OVER (PARTITION BY h.fence_lock ORDER BY h.%[2]s) AS fence_seen
+		MAX(CASE WHEN h.fence_token <= f.token THEN h.fence_token END)
+			OVER (PARTITION BY h.fence_lock ORDER BY h.%[2]s) AS fence_seen
 	FROM %[1]s AS h LEFT JOIN %[3]s AS f ON f.%[4]s = h.fence_lock
 ) AS history
 WHERE fence_bare = 1 AND fence_begun = 1

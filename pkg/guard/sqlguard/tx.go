@@ -136,7 +136,10 @@ const (
 )
 
 func verb(query string) kind {
-	words := strings.FieldsFunc(strings.ToUpper(query), func(r rune) bool { return r < '0' || r > '_' || ':' <= r && r <= '@' })
+	query = uncommented(query)
+	words := strings.FieldsFunc(strings.ToUpper(query), func(r rune) bool {
+		return r < '0' || r > '_' || ':' <= r && r <= '@'
+	})
 	if len(words) == 0 || strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";") {
 		return other
 	}
@@ -154,6 +157,24 @@ func verb(query string) kind {
 		return ending
 	}
 	return other
+}
+
+// uncommented takes off the comments that generated code and tracers begin with. A
+// comment that MySQL executes is none.
+func uncommented(query string) string {
+	for {
+		query = strings.TrimSpace(query)
+		end := ""
+		switch {
+		case strings.HasPrefix(query, "--"):
+			end = "\n"
+		case strings.HasPrefix(query, "/*") && !strings.HasPrefix(query, "/*!") && !strings.HasPrefix(query, "/*M!"):
+			end = "*/"
+		default:
+			return query
+		}
+		_, query, _ = strings.Cut(query, end)
+	}
 }
 
 // over is a context that has ended with an error, for a [*sql.Row] to have it.
