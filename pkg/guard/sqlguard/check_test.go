@@ -1,6 +1,7 @@
 package sqlguard_test
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"testing"
@@ -129,4 +130,32 @@ func TestTheCheckWorksByHand(t *testing.T) {
 	if _, err := db.Exec(`SELECT pawl.check_fence('{"holds": {"shop/doc": 5}, "resources": ["doc/1"]}')`); err == nil {
 		t.Error("a stale token is taken")
 	}
+}
+
+// As README tells who leaves for a source whose tokens are smaller.
+func TestASourceOfSmallerTokensTakesOver(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		db, g := k.database(t)
+		if err := g.Claim(t.Context(), db, holding(1_796_281_795_145), "doc/1"); err != nil {
+			t.Fatal(err)
+		}
+		const revision = 8412 // of etcd
+		if err := g.Claim(t.Context(), db, holding(revision), "doc/1"); !isStale(err, revision, 1_796_281_795_145) {
+			t.Errorf("got error %v, want that it is stale", err)
+		}
+		var newest fence.Token
+		if err := db.QueryRow("SELECT MAX(token) FROM " + cmp.Or(g.Schema, "pawl") + ".fence").Scan(&newest); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Claim(t.Context(), db, holding(newest+revision), "doc/1"); err != nil {
+			t.Errorf("with an offset: %v", err)
+		}
+		other := fence.Holding{Lock: "etcd/doc", Token: revision}
+		if err := g.Reset(t.Context(), db, other, "doc/1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Claim(t.Context(), db, other, "doc/1"); err != nil {
+			t.Errorf("by a new name: %v", err)
+		}
+	})
 }
