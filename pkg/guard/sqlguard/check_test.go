@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -127,8 +128,25 @@ func TestTheCheckWorksByHand(t *testing.T) {
 	if err := g.Claim(t.Context(), db, holding(1795999458836), "doc/1"); !isStale(err, 1795999458836, 1795999458837) {
 		t.Errorf("got error %v, want that it is stale", err)
 	}
-	if _, err := db.Exec(`SELECT pawl.check_fence('{"holds": {"shop/doc": 5}, "resources": ["doc/1"]}')`); err == nil {
-		t.Error("a stale token is taken")
+	for request, code := range map[string]string{
+		`{"holds": {"shop/doc": 5}, "resources": ["doc/1"]}`:                          "PAWL1",
+		`{"holds": {"shop/other": 5}, "resources": ["doc/1"]}`:                        "PAWL2",
+		`{"holds": {"shop/other": 5}, "locks": ["shop/doc"], "resources": ["doc/2"]}`: "PAWL2",
+		`{}`:                                     "PAWL3",
+		`{"resources": ["doc/1"]}`:               "PAWL3",
+		`{"holds": {"shop/doc": 1795999458837}}`: "PAWL3",
+		`{"holds": {}, "resources": ["doc/1"]}`:  "PAWL3",
+		`{"holds": {"shop/doc": 0}, "resources": ["doc/1"]}`:                                        "PAWL3",
+		`{"holds": {"shop/doc": 1000000000000000}, "resources": ["doc/1"]}`:                         "PAWL3",
+		`{"holds": {"": 1}, "resources": ["doc/1"]}`:                                                "PAWL3",
+		`{"holds": {"a\nb": 1}, "resources": ["doc/3"]}`:                                            "PAWL3",
+		`{"holds": {"a\u0085b": 1}, "resources": ["doc/3"]}`:                                        "PAWL3",
+		`{"holds": {"shop/doc": 1795999458837}, "resources": ["` + strings.Repeat("r", 577) + `"]}`: "PAWL3",
+	} {
+		var said interface{ SQLState() string }
+		if _, err := db.Exec("SELECT pawl.check_fence($1::text::jsonb)", request); !errors.As(err, &said) || said.SQLState() != code {
+			t.Errorf("%.80s: got error %v, want %s", request, err, code)
+		}
 	}
 }
 

@@ -251,6 +251,25 @@ func TestWhatTheDatabaseEndsIsRepeatedAsAWhole(t *testing.T) {
 	}
 }
 
+// database/sql rolls back on its own when a context ends; what gives the session
+// back must not come first.
+func TestWhatIsCancelledInsideIsNeverCommitted(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		db, g := k.database(t)
+		for range 300 {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := g.Do(ctx, db, holding(5), "doc/1", func(tx *sqlguard.Tx) error {
+				err := k.set(t.Context(), tx, 1, "cancelled")
+				cancel()
+				return err
+			})
+			if got := body(t, db); !errors.Is(err, fence.ErrNotApplied) || got != "" {
+				t.Fatalf("left %q with error %v", got, err)
+			}
+		}
+	})
+}
+
 // What is prepared is not seen by the transaction, and its errors come back by the
 // work.
 func TestWhatThePreparedMeetIsRepeatedToo(t *testing.T) {

@@ -15,6 +15,9 @@ import (
 
 // MySQL is MySQL and MariaDB. The tables must be of InnoDB.
 //
+// With [Guard.Do], the transactions of one holder run side by side from the second
+// on that a process makes; with [Guard.Check] they take turns.
+//
 // A check may set what LAST_INSERT_ID() returns in the session. When the first
 // transaction ever to check a lock is rolled back, those that wait for it may
 // deadlock and have to be repeated.
@@ -151,6 +154,11 @@ func (mysql) prepare(ctx context.Context, conn *sql.Conn, g *Guard) (func(contex
 		" @pawl_wait = @@innodb_lock_wait_timeout, SESSION wait_timeout = LEAST(@@wait_timeout, %d),"+
 		" SESSION innodb_lock_wait_timeout = LEAST(@@innodb_lock_wait_timeout, %d), SESSION autocommit = 0", idle, wait(ctx)))
 	return func(ctx context.Context) error {
+		// To set autocommit commits what is open, and database/sql may not have come
+		// to roll back what a context has ended.
+		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
 		_, err := conn.ExecContext(ctx, "SET SESSION autocommit = @pawl_autocommit, SESSION wait_timeout = @pawl_idle,"+
 			" SESSION innodb_lock_wait_timeout = @pawl_wait")
 		return err

@@ -15,8 +15,8 @@ CREATE TABLE IF NOT EXISTS {schema}.binding (
 
 -- What sqlguard.Check asks, for whatever speaks SQL:
 --   SELECT {schema}.check_fence('{"holds": {"shop/orders/42": 1795999458837}, "resources": ["orders/42"]}')
--- It fails for a stale token (SQLSTATE PAWL1) and for another lock (PAWL2), and
--- so leaves a transaction that cannot commit. The holder whose token is there
+-- It fails for a stale token (SQLSTATE PAWL1), for another lock (PAWL2) and for
+-- what can be nobody's (PAWL3), and so leaves a transaction that cannot commit. The holder whose token is there
 -- already only shares the row. An advisory lock in front of it has a newer one
 -- wait in line: sharers alone would let each other pass for ever.
 CREATE OR REPLACE FUNCTION {schema}.check_fence(request jsonb) RETURNS void LANGUAGE plpgsql AS $check$
@@ -30,6 +30,20 @@ DECLARE
 	declared text[] := ARRAY(SELECT value COLLATE "C" FROM jsonb_array_elements_text(COALESCE(
 		request->'locks', (SELECT jsonb_agg(key) FROM jsonb_each(request->'holds')))) ORDER BY 1);
 BEGIN
+	IF COALESCE(request->'holds', '{}') = '{}' OR COALESCE(request->'resources', '[]') = '[]' OR EXISTS (
+		SELECT FROM jsonb_each_text(request->'holds') WHERE value::numeric NOT BETWEEN 1 AND 999999999999999
+	) OR EXISTS (
+		SELECT FROM (SELECT jsonb_object_keys(request->'holds') UNION ALL SELECT unnest(declared)
+			UNION ALL SELECT jsonb_array_elements_text(request->'resources')) AS n(name)
+		WHERE octet_length(name) NOT BETWEEN 1 AND 576 OR name ~ '[\u0001-\u001f\u007f-\u009f]'
+	) THEN
+		RAISE EXCEPTION 'invalid fencing token, or a name of a lock or a resource that is none' USING ERRCODE = 'PAWL3';
+	END IF;
+	IF NOT ARRAY(SELECT jsonb_object_keys(request->'holds')) <@ declared THEN
+		RAISE EXCEPTION 'guarded by another lock: %',
+			jsonb_build_object('resource', request->'resources'->0, 'bound', array_to_string(declared, E'\n'))
+			USING ERRCODE = 'PAWL2';
+	END IF;
 	IF now_idle = '0' OR now_idle::interval > idle::interval THEN
 		PERFORM set_config('idle_in_transaction_session_timeout', idle, true);
 	END IF;

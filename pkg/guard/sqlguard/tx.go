@@ -20,21 +20,22 @@ type Tx struct {
 	r    request
 	end  error     // why it has ended
 	open *sql.Rows // the last ones: their error comes while they are read
+	look bool      // the last statement may have ended it
 	sure bool      // nothing can have ended it unseen
 }
 
 // ExecContext is that of a [*sql.Tx].
 func (t *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if err := t.before(query); err != nil {
+	if err := t.before(ctx, query); err != nil {
 		return nil, err
 	}
 	result, err := t.tx.ExecContext(ctx, query, args...)
-	return result, t.after(ctx, query, err)
+	return result, t.note(err)
 }
 
 // QueryContext is that of a [*sql.Tx].
 func (t *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if err := t.before(query); err != nil {
+	if err := t.before(ctx, query); err != nil {
 		return nil, err
 	}
 	rows, err := t.tx.QueryContext(ctx, query, args...)
@@ -44,7 +45,7 @@ func (t *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.
 
 // QueryRowContext is that of a [*sql.Tx].
 func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if err := t.before(query); err != nil {
+	if err := t.before(ctx, query); err != nil {
 		return t.tx.QueryRowContext(over{ctx, err}, query, args...)
 	}
 	row := t.tx.QueryRowContext(ctx, query, args...)
@@ -55,10 +56,10 @@ func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sq
 // PrepareContext is that of a [*sql.Tx], for queries that read or change rows. What
 // is prepared is closed with the transaction.
 func (t *Tx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	if err := t.before(query); err != nil {
+	if err := t.before(ctx, query); err != nil {
 		return nil, err
 	}
-	if verb(query) != plain {
+	if verb(strings.ReplaceAll(query, ";", "")) != plain {
 		return nil, fmt.Errorf("sqlguard: not to be prepared in Do: %.60q", query)
 	}
 	statement, err := t.tx.PrepareContext(ctx, query)
@@ -69,7 +70,7 @@ func (t *Tx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error
 func (t *Tx) Bind(ctx context.Context, resource string) error {
 	more, err := t.g.request(t.r.holding, []string{resource})
 	if err == nil {
-		err = t.ended()
+		err = t.before(ctx, "SELECT")
 	}
 	if err == nil {
 		err = t.g.Dialect.check(ctx, t.tx, t.g, more)
@@ -80,35 +81,31 @@ func (t *Tx) Bind(ctx context.Context, resource string) error {
 	return err
 }
 
-// before refuses what would end the transaction, or comes after its end.
-func (t *Tx) before(query string) error {
+// before refuses what would end the transaction, or comes after its end. After a
+// statement that may have ended it, it looks: what follows could be committed,
+// unguarded, by another of that kind.
+func (t *Tx) before(ctx context.Context, query string) error {
+	if t.look && t.ended() == nil {
+		t.look = false
+		err := t.g.Dialect.confirm(ctx, t.tx, t.r)
+		if err == nil && t.g.Dialect.endsSilently() {
+			_, err = t.tx.ExecContext(ctx, "SAVEPOINT "+t.r.key()) // confirm took it
+		}
+		if errors.Is(err, ErrEnded) {
+			t.end = err
+		}
+		_ = t.note(err) // another error, the statement meets too
+	}
 	if err := t.ended(); err != nil {
 		return fmt.Errorf("sqlguard: the transaction has ended: %w", err)
 	}
-	if verb(query) == ending {
+	switch v := verb(query); v {
+	case ending:
 		return fmt.Errorf("sqlguard: Do ends the transaction: %.60q", query)
+	case inside, other:
+		t.look, t.sure = v == other, false
 	}
 	return nil
-}
-
-// after looks whether the transaction is still there, if a statement may have ended
-// it: what follows could be committed, unguarded, by another of that kind.
-func (t *Tx) after(ctx context.Context, query string, err error) error {
-	_ = t.note(err)
-	switch v := verb(query); {
-	case v == plain || t.end != nil:
-	case v == inside:
-		t.sure = false
-	default:
-		t.sure = false
-		if lost := t.g.Dialect.confirm(ctx, t.tx, t.r); errors.Is(lost, ErrEnded) {
-			t.end = lost
-		} else if lost == nil && t.g.Dialect.endsSilently() {
-			_, lost = t.tx.ExecContext(ctx, "SAVEPOINT "+t.r.key()) // confirm took it
-			_ = t.note(lost)
-		}
-	}
-	return err
 }
 
 func (t *Tx) note(err error) error {
