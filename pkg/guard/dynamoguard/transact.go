@@ -76,19 +76,22 @@ func (g *Guard) transact(ctx context.Context, h fence.Holding,
 		if !errors.As(err, &canceled) {
 			return out, err
 		}
-		again, refusal := g.reasons(ctx, c, in.TransactItems, canceled, assumed, all)
+		next, refusal := g.reasons(ctx, c, in.TransactItems, canceled, assumed, all)
 		switch {
+		case next == applied:
+			return new(dynamodb.TransactWriteItemsOutput), nil
 		case refusal != nil:
 			return nil, g.Observer.See(ctx, fence.Settled(refusal))
-		case !again || try == attempts:
+		case next == own || try == attempts:
 			return nil, fmt.Errorf("%w: %w", fence.ErrNotApplied, err)
 		}
 	}
 }
 
-// reasons looks at why a transaction was canceled, and does what the next needs.
+// reasons looks at why a transaction was canceled, and does what the next needs. It
+// returns changed where another attempt may pass.
 func (g *Guard) reasons(ctx context.Context, c claim, items []types.TransactWriteItem,
-	canceled *types.TransactionCanceledException, assumed []map[string]fence.Token, all bool) (again bool, err error) {
+	canceled *types.TransactionCanceledException, assumed []map[string]fence.Token, all bool) (next verdict, err error) {
 	for i, r := range canceled.CancellationReasons {
 		if i >= len(items) || !all && i > 0 {
 			break
@@ -106,21 +109,23 @@ func (g *Guard) reasons(ctx context.Context, c claim, items []types.TransactWrit
 		}
 		verdict, seen, err := c.judge(r.Item, was, resource(table, key))
 		if err != nil {
-			return false, err
+			return own, err
 		}
 		switch verdict {
+		case applied:
+			return applied, nil
 		case narrow:
 			if err := g.widen(ctx, c, table, r.Item, seen); err != nil {
-				return false, fmt.Errorf("add locks to %s: %w: %w", resource(table, key), fence.ErrNotApplied, err)
+				return own, fmt.Errorf("add locks to %s: %w: %w", resource(table, key), fence.ErrNotApplied, err)
 			}
-			assumed[i], again = seen, true
+			assumed[i], next = seen, changed
 		case changed:
-			assumed[i], again = seen, true
+			assumed[i], next = seen, changed
 		case own:
-			return false, nil // a condition of the caller's
+			return own, nil // a condition of the caller's
 		}
 	}
-	return again, nil
+	return next, nil
 }
 
 // target is what an item of a transaction writes to, and nothing for a check.
