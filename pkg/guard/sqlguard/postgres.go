@@ -60,10 +60,14 @@ func (g *Guard) asked(r request) string {
 	for lock, token := range r.holding.All() {
 		holds[lock] = token
 	}
-	text, _ := json.Marshal(map[string]any{ // these always can be
-		"holds": holds, "locks": r.locks, "resources": r.resources, "mark": r.key(),
+	asked := map[string]any{
+		"holds": holds, "resources": r.resources, "mark": r.key(),
 		"idle": strconv.FormatInt(g.idle().Milliseconds(), 10) + "ms",
-	})
+	}
+	if len(g.Locks) > 0 {
+		asked["locks"] = r.locks
+	}
+	text, _ := json.Marshal(asked) // which always can be
 	return string(text)
 }
 

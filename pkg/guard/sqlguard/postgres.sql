@@ -27,27 +27,30 @@ DECLARE
 	bound    text;
 	idle     text := COALESCE(request->>'idle', '30s');
 	now_idle text := current_setting('idle_in_transaction_session_timeout');
-	declared text[] := ARRAY(SELECT value COLLATE "C" FROM jsonb_array_elements_text(COALESCE(
-		request->'locks', (SELECT jsonb_agg(key) FROM jsonb_each(request->'holds')))) ORDER BY 1);
+	declared text[] := '{}';
+	nobody   CONSTANT text := '[\u0001-\u001f\u007f-\u009f]'; -- has such a name
 BEGIN
-	IF COALESCE(request->'holds', '{}') = '{}' OR COALESCE(request->'resources', '[]') = '[]' OR EXISTS (
-		SELECT FROM jsonb_each_text(request->'holds') WHERE value::numeric NOT BETWEEN 1 AND 999999999999999
-	) OR EXISTS (
-		SELECT FROM (SELECT jsonb_object_keys(request->'holds') UNION ALL SELECT unnest(declared)
-			UNION ALL SELECT jsonb_array_elements_text(request->'resources')) AS n(name)
-		WHERE octet_length(name) NOT BETWEEN 1 AND 576 OR name ~ '[\u0001-\u001f\u007f-\u009f]'
-	) THEN
-		RAISE EXCEPTION 'invalid fencing token, or a name of a lock or a resource that is none' USING ERRCODE = 'PAWL3';
-	END IF;
-	IF NOT ARRAY(SELECT jsonb_object_keys(request->'holds')) <@ declared THEN
-		RAISE EXCEPTION 'guarded by another lock: %',
-			jsonb_build_object('resource', request->'resources'->0, 'bound', array_to_string(declared, E'\n'))
-			USING ERRCODE = 'PAWL2';
+	IF request ? 'locks' THEN
+		declared := ARRAY(SELECT value COLLATE "C" FROM jsonb_array_elements_text(request->'locks') ORDER BY 1);
 	END IF;
 	IF now_idle = '0' OR now_idle::interval > idle::interval THEN
 		PERFORM set_config('idle_in_transaction_session_timeout', idle, true);
 	END IF;
-	FOR held IN SELECT key AS lock, value::bigint AS token FROM jsonb_each_text(request->'holds') ORDER BY key COLLATE "C" LOOP
+	FOR held IN
+		SELECT key AS lock, value::bigint AS token FROM jsonb_each_text(request->'holds') ORDER BY key COLLATE "C"
+	LOOP
+		IF held.token NOT BETWEEN 1 AND 999999999999999 OR octet_length(held.lock) NOT BETWEEN 1 AND 576
+			OR held.lock ~ nobody
+		THEN
+			RAISE EXCEPTION 'invalid fencing token: % of %', held.token, held.lock USING ERRCODE = 'PAWL3';
+		END IF;
+		IF NOT request ? 'locks' THEN
+			declared := declared || held.lock;
+		ELSIF held.lock <> ALL (declared) THEN
+			RAISE EXCEPTION 'guarded by another lock: %',
+				jsonb_build_object('resource', request->'resources'->0, 'bound', array_to_string(declared, E'\n'))
+				USING ERRCODE = 'PAWL2';
+		END IF;
 		SELECT f.token INTO seen FROM {schema}.fence AS f WHERE f.lock = held.lock;
 		IF seen = held.token THEN
 			PERFORM pg_advisory_xact_lock_shared(hashtextextended(held.lock, {seed}));
@@ -67,7 +70,13 @@ BEGIN
 				USING ERRCODE = 'PAWL1';
 		END IF;
 	END LOOP;
+	IF seen IS NULL THEN
+		RAISE EXCEPTION 'invalid fencing token: no lock is held' USING ERRCODE = 'PAWL3';
+	END IF;
 	FOR place IN SELECT DISTINCT value COLLATE "C" FROM jsonb_array_elements_text(request->'resources') ORDER BY 1 LOOP
+		IF octet_length(place) NOT BETWEEN 1 AND 576 OR place ~ nobody THEN
+			RAISE EXCEPTION 'invalid fencing token: the name of resource %', place USING ERRCODE = 'PAWL3';
+		END IF;
 		SELECT b.locks INTO bound FROM {schema}.binding AS b WHERE b.resource = place;
 		IF bound IS NULL THEN
 			INSERT INTO {schema}.binding AS b (resource, locks) VALUES (place, array_to_string(declared, E'\n'))
@@ -78,12 +87,16 @@ BEGIN
 				USING ERRCODE = 'PAWL2';
 		END IF;
 		IF NOT declared <@ string_to_array(bound, E'\n') THEN
-			UPDATE {schema}.binding AS b SET locks = array_to_string(declared, E'\n') WHERE b.resource = place AND b.locks = bound;
+			UPDATE {schema}.binding AS b SET locks = array_to_string(declared, E'\n')
+				WHERE b.resource = place AND b.locks = bound;
 			IF NOT FOUND THEN
 				RAISE EXCEPTION 'the resource was bound to more locks meanwhile' USING ERRCODE = 'serialization_failure';
 			END IF;
 		END IF;
 	END LOOP;
+	IF bound IS NULL THEN
+		RAISE EXCEPTION 'invalid fencing token: no resource is named' USING ERRCODE = 'PAWL3';
+	END IF;
 	PERFORM set_config('pawl.checked', concat(current_setting('pawl.checked', true), request->>'mark', ' '), true);
 END
 $check$;
