@@ -84,7 +84,8 @@ func (g *Guard) List(ctx context.Context, prefix string, visit func(key string, 
 // deleted or never written, and whose last change was made before a time. It
 // returns how many it has forgotten. It is safe if no holder that was replaced
 // before that time is still to write: a month is a good choice, where no process
-// sleeps for longer.
+// sleeps for longer. It deletes with If-Match: on a server that ignores that, run it
+// only while nobody writes.
 func (g *Guard) Prune(ctx context.Context, prefix string, before time.Time) (objects int, err error) {
 	var left leftAlone
 	left.add(g.pointers(ctx, prefix, func(key string, o types.Object, p *pointer) bool {
