@@ -1,6 +1,7 @@
 package dynamoguard
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -77,25 +78,27 @@ func number(t fence.Token) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: t.String()}
 }
 
-// stamp has an item remember the tokens, those of locks that are not held as they
-// were seen.
-func (c claim) stamp(item Item, seen map[string]fence.Token, tombstone bool) {
-	for name := range item {
-		if c.a.isToken(name) {
-			delete(item, name) // of a copy of what was read
+// stamped returns the item with the tokens, those of locks that are not held as
+// they were seen. It may be a copy of one that was read, with what the guard knew
+// then, but have nothing of the caller's own by these names.
+func (c claim) stamped(item Item, seen map[string]fence.Token, tombstone bool) (Item, error) {
+	if _, err := c.a.Seen(item); err != nil {
+		return nil, err
+	}
+	stamped := make(Item)
+	for name, value := range item {
+		if !c.a.isToken(name) && name != c.a.tombstone() {
+			stamped[name] = value
 		}
 	}
 	for _, lock := range c.declared {
-		item[c.attribute(lock)] = number(max(c.held(lock), 0))
-		if c.held(lock) == 0 {
-			item[c.attribute(lock)] = number(seen[lock])
-		}
+		stamped[c.attribute(lock)] = number(cmp.Or(c.held(lock), seen[lock]))
 	}
-	item[c.a.lock()], item[c.a.write()] = binding(c.declared), text(c.id)
-	delete(item, c.a.tombstone())
+	stamped[c.a.lock()], stamped[c.a.write()] = binding(c.declared), text(c.id)
 	if tombstone {
-		item[c.a.tombstone()] = &types.AttributeValueMemberBOOL{Value: true}
+		stamped[c.a.tombstone()] = &types.AttributeValueMemberBOOL{Value: true}
 	}
+	return stamped, nil
 }
 
 // errForeign means that an item has attributes by names of the guard's that are

@@ -239,6 +239,21 @@ func TestAnAttributeOfTheCallersIsNeverTakenForTheGuards(t *testing.T) {
 			t.Errorf("%s: by other names: %v", name, err)
 		}
 	}
+	for _, name := range []string{"pawl_fence", "pawl_write", "pawl_tombstone"} {
+		mine := item{"id": str("put"), name: &types.AttributeValueMemberN{Value: "180"}}
+		_, err := x.guard().PutItem(t.Context(), holding(5), &dynamodb.PutItemInput{TableName: &x.name, Item: mine})
+		if !errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("a put of one's own %s: got error %v", name, err)
+		}
+	}
+	copied, err := x.get(t.Context(), x.client, "a height")
+	if err == nil {
+		delete(copied, "pawl_fence")
+		_, err = x.guard().PutItem(t.Context(), holding(5), &dynamodb.PutItemInput{TableName: &x.name, Item: copied})
+	}
+	if !errors.Is(err, fence.ErrInvalid) { // there it is still
+		t.Errorf("a put over an attribute of the caller's: got error %v", err)
+	}
 	in := x.becomes("new", "new")
 	in.ExpressionAttributeNames["#pawl_lock"] = "mine"
 	if _, err := x.guard().UpdateItem(t.Context(), holding(5), in); !errors.Is(err, fence.ErrInvalid) {
@@ -319,5 +334,28 @@ func TestATombstoneIsNoItemToConditionsAndFilters(t *testing.T) {
 		if _, again := g.UpdateItem(t.Context(), holding(5), once); !isOwn(again) {
 			t.Errorf("create %s again: got error %v", name, again)
 		}
+	}
+}
+
+func TestACopyOfWhatWasReadMayBePut(t *testing.T) {
+	x := newTable(t)
+	g := x.guard()
+	x.write("kept", 5, "paid")
+	x.write("deleted", 5, "paid")
+	if _, err := g.DeleteItem(t.Context(), holding(5), &dynamodb.DeleteItemInput{TableName: &x.name, Key: x.key("deleted")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kept", "deleted"} {
+		copied, err := x.get(t.Context(), x.client, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied["state"] = str("copied")
+		for token, want := range map[fence.Token]func(error) bool{6: func(err error) bool { return err == nil }, 4: isStale} {
+			if _, err := g.PutItem(t.Context(), holding(token), &dynamodb.PutItemInput{TableName: &x.name, Item: copied}); !want(err) {
+				t.Errorf("%s by %d: got error %v", name, token, err)
+			}
+		}
+		x.wantState(name, "copied")
 	}
 }

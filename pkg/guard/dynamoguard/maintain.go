@@ -94,8 +94,10 @@ func (g *Guard) Reset(ctx context.Context, h fence.Holding, table string, key It
 	if before := item[c.a.write()]; before != nil {
 		*in.ConditionExpression, in.ExpressionAttributeValues[":before"] = "#write = :before", before
 	}
-	stamped := make(Item)
-	c.stamp(stamped, nil, len(item) == 0)
+	stamped, err := c.stamped(nil, nil, len(item) == 0)
+	if err != nil {
+		return err
+	}
 	delete(stamped, c.a.write())
 	n := 0
 	for name, value := range stamped {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -90,8 +89,9 @@ func (g *Guard) putItem(ctx context.Context, h fence.Holding,
 			return err
 		}
 		whole := *in
-		whole.Item = maps.Clone(in.Item)
-		c.stamp(whole.Item, seen, key != nil)
+		if whole.Item, err = c.stamped(in.Item, seen, key != nil); err != nil {
+			return err
+		}
 		whole.ConditionExpression = r.condition
 		whole.ExpressionAttributeNames, whole.ExpressionAttributeValues = r.names, r.values
 		whole.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -165,8 +164,9 @@ func (c claim) completedItem(i types.TransactWriteItem, seen map[string]fence.To
 		p := *put
 		mine := request{p.ConditionExpression, nil, p.ExpressionAttributeNames, p.ExpressionAttributeValues}
 		r, err := c.completed(mine, seen, live)
-		p.Item = maps.Clone(p.Item)
-		c.stamp(p.Item, seen, i.Delete != nil)
+		if err == nil {
+			p.Item, err = c.stamped(p.Item, seen, i.Delete != nil)
+		}
 		p.ConditionExpression, p.ExpressionAttributeNames, p.ExpressionAttributeValues = r.condition, r.names, r.values
 		p.ReturnValuesOnConditionCheckFailure = old
 		return types.TransactWriteItem{Put: &p}, err
