@@ -15,7 +15,9 @@ import (
 // locks, and fails with a [fence.StaleError] if it has seen a larger token, or
 // with a [fence.OtherLockError] if a resource is bound to another lock. It waits
 // for transactions of other holders of the lock that have not ended. Check first:
-// an older holder may still change what is read before.
+// an older holder may still change what is read before. Above READ COMMITTED,
+// [Guard.Claim] before the transaction begins, or PostgreSQL answers a new token
+// with [ErrUnclaimed]: what the transaction reads is older than the wait.
 //
 // After any error, roll back; PostgreSQL then refuses to commit. [Guard.Do] is
 // the better way. With Check it is for the caller to see that the transaction is
@@ -41,6 +43,12 @@ func (g *Guard) Confirm(ctx context.Context, tx Transaction, h fence.Holding, re
 	}
 	return g.judged(ctx, "confirm", r, err)
 }
+
+// ErrUnclaimed means that a transaction of PostgreSQL at REPEATABLE READ or
+// SERIALIZABLE was the first to come with a token. It would read what was there
+// before it waited for older holders. Nothing was changed: roll back, claim, and
+// begin again.
+var ErrUnclaimed = errors.New("the token must be claimed first")
 
 // ErrEnded means that a transaction is not, or no longer, the one that has
 // checked. What came before the statement that ended it may be committed.

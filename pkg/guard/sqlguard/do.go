@@ -16,7 +16,9 @@ import (
 // checks as [Guard.Check] does, has work do the rest, and commits only if the
 // transaction is still the one that checked. When the database ends it for
 // another's sake, by a deadlock, a lock timeout or a serialization failure, all of
-// it is repeated, work included, until ctx ends.
+// it is repeated, work included, until ctx ends. Above READ COMMITTED, PostgreSQL
+// has a token that is new to it claimed in a transaction of its own before, which
+// stays when work fails: work would read from before the claim's wait.
 //
 // Work reads and writes through tx only; an error of it rolls back and is returned
 // as it is. A refusal of the guard is a [fence.StaleError] or a
@@ -25,9 +27,20 @@ import (
 // itself is there, and nothing of what followed. After any other error, such as
 // that of a connection that broke at the commit, the outcome is unknown.
 func (g *Guard) Do(ctx context.Context, db DB, h fence.Holding, resource string, work func(tx *Tx) error) error {
+	return g.do(ctx, db, h, resource, g.Isolation, work)
+}
+
+func (g *Guard) do(ctx context.Context, db DB, h fence.Holding, resource string,
+	level sql.IsolationLevel, work func(tx *Tx) error) error {
 	r, err := g.request(h, []string{resource})
 	for attempt := 0; err == nil; attempt++ {
-		if err = g.once(ctx, db, r, work); !repeatable(err) {
+		err = g.once(ctx, db, r, level, work)
+		if errors.Is(err, ErrUnclaimed) {
+			if err = g.once(ctx, db, r, sql.LevelReadCommitted, nothing); err == nil {
+				continue
+			}
+		}
+		if !repeatable(err) {
 			break
 		}
 		wait := time.NewTimer(rand.N(min(5*time.Millisecond<<min(attempt, 6), 200*time.Millisecond)))
@@ -53,7 +66,8 @@ func (e workError) Unwrap() error { return e.error }
 
 // once makes one attempt. Its error is repeatable if nothing was changed and the
 // database may let another pass.
-func (g *Guard) once(ctx context.Context, db DB, r request, work func(tx *Tx) error) (err error) {
+func (g *Guard) once(ctx context.Context, db DB, r request, level sql.IsolationLevel,
+	work func(tx *Tx) error) (err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return notApplied(err)
@@ -70,7 +84,7 @@ func (g *Guard) once(ctx context.Context, db DB, r request, work func(tx *Tx) er
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}()
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: g.Isolation})
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {
 		return notApplied(err)
 	}
@@ -110,8 +124,10 @@ func notApplied(err error) error {
 	return fmt.Errorf("%w: %w", fence.ErrNotApplied, err)
 }
 
-// Claim is Do without work. A new holder that claims what it is to read knows that
+// Claim is Do without work, at READ COMMITTED. A new holder that claims what it is to read knows that
 // no older one changes it any more. Repeating a Claim does no harm.
 func (g *Guard) Claim(ctx context.Context, db DB, h fence.Holding, resource string) error {
-	return g.Do(ctx, db, h, resource, func(*Tx) error { return nil })
+	return g.do(ctx, db, h, resource, sql.LevelReadCommitted, nothing)
 }
+
+func nothing(*Tx) error { return nil }

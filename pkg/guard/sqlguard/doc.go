@@ -57,7 +57,9 @@
 //
 // # Transactions
 //
-// READ COMMITTED, REPEATABLE READ and SERIALIZABLE all do. Behind pgbouncer in
+// READ COMMITTED, REPEATABLE READ and SERIALIZABLE all do. Above READ COMMITTED,
+// PostgreSQL takes a token only after a claim, see [ErrUnclaimed]; Do makes it.
+// Behind pgbouncer in
 // transaction mode set default_query_exec_mode=exec, or another without prepared
 // statements. Check several locks in one holding: they are locked in the order of
 // their names.

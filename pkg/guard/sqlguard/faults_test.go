@@ -155,6 +155,10 @@ func TestASerializationFailureIsNoRefusal(t *testing.T) {
 			t.Run(name+" at "+level.String(), func(t *testing.T) {
 				db, g := postgres.database(t)
 				write, o := postgres.forms(g)[name], &sql.TxOptions{Isolation: level}
+				// 5 is known: a new token would have to be claimed before.
+				if err := postgres.do(t.Context(), db, nil, func(tx *sql.Tx) error { return write(t.Context(), tx, 5) }); err != nil {
+					t.Fatal(err)
+				}
 				rounds := 0
 				_, err := postgres.again(t.Context(), db, o, func(tx *sql.Tx) error {
 					rounds++

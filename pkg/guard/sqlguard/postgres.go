@@ -86,6 +86,9 @@ func (postgres) check(ctx context.Context, tx Transaction, g *Guard, r request) 
 // refusal reads what check_fence raises.
 func refusal(r request, err error) error {
 	code := state(err)
+	if code == "PAWL4" {
+		return fmt.Errorf("%w: %w", ErrUnclaimed, err)
+	}
 	if code != "PAWL1" && code != "PAWL2" {
 		return err
 	}

@@ -16,9 +16,12 @@ CREATE TABLE IF NOT EXISTS {schema}.binding (
 -- What sqlguard.Check asks, for whatever speaks SQL:
 --   SELECT {schema}.check_fence('{"holds": {"shop/orders/42": 1795999458837}, "resources": ["orders/42"]}')
 -- It fails for a stale token (SQLSTATE PAWL1), for another lock (PAWL2) and for
--- what can be nobody's (PAWL3), and so leaves a transaction that cannot commit. The holder whose token is there
--- already only shares the row. An advisory lock in front of it has a newer one
--- wait in line: sharers alone would let each other pass for ever.
+-- what can be nobody's (PAWL3), and so leaves a transaction that cannot commit.
+-- The holder whose token is there already only shares the row. An advisory lock in
+-- front of it has a newer one wait in line: sharers alone would let each other pass
+-- for ever. REPEATABLE READ and SERIALIZABLE would go on to read from before that
+-- wait, without the last write of the holder before, so a token that is new to them
+-- fails there (PAWL4): make this check at READ COMMITTED, commit, and begin again.
 CREATE OR REPLACE FUNCTION {schema}.check_fence(request jsonb) RETURNS void LANGUAGE plpgsql AS $check$
 DECLARE
 	held     record;
@@ -59,6 +62,10 @@ BEGIN
 				RAISE EXCEPTION 'the fence was reset or pruned meanwhile' USING ERRCODE = 'serialization_failure';
 			END IF;
 		ELSIF seen IS NULL OR seen < held.token THEN
+			IF current_setting('transaction_isolation') NOT LIKE 'read%' THEN
+				RAISE EXCEPTION 'a new token is claimed at READ COMMITTED first: % of %', held.token, held.lock
+					USING ERRCODE = 'PAWL4';
+			END IF;
 			PERFORM pg_advisory_xact_lock(hashtextextended(held.lock, {seed}));
 			INSERT INTO {schema}.fence AS f (lock, token, since) VALUES (held.lock, held.token, clock_timestamp())
 				ON CONFLICT (lock) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token),

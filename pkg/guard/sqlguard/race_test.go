@@ -81,6 +81,11 @@ func TestTheNewerOfTwoHoldersThatRaceHasTheLastWord(t *testing.T) {
 					older, newer := fence.Token(10*i+5), fence.Token(10*i+6)
 					o := &sql.TxOptions{Isolation: levels[i%len(levels)]}
 					attempt := func(token fence.Token) error {
+						if name == "table" && o.Isolation != sql.LevelReadCommitted {
+							if err := g.Claim(t.Context(), db, holding(token), "doc/1"); err != nil {
+								return err
+							}
+						}
 						_, err := k.again(t.Context(), db, o, func(tx *sql.Tx) error { return write(t.Context(), tx, token) })
 						return err
 					}
