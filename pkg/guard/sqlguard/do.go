@@ -23,8 +23,9 @@ import (
 // Work reads and writes through tx only; an error of it rolls back and is returned
 // as it is. A refusal of the guard is a [fence.StaleError] or a
 // [fence.OtherLockError]; nothing was changed. The same goes for an error that
-// matches [fence.ErrNotApplied]. After [ErrEnded], what a statement committed by
-// itself is there, and nothing of what followed. After any other error, such as
+// matches [fence.ErrNotApplied]. After [ErrEnded], whatever else the error matches,
+// what a statement committed by itself is there, and nothing of what followed. After
+// any other error, such as
 // that of a connection that broke at the commit, the outcome is unknown.
 func (g *Guard) Do(ctx context.Context, db DB, h fence.Holding, resource string, work func(tx *Tx) error) error {
 	return g.do(ctx, db, h, resource, g.Isolation, work)
@@ -93,11 +94,15 @@ func (g *Guard) once(ctx context.Context, db DB, r request, level sql.IsolationL
 	if err := g.Dialect.check(ctx, tx, g, r); err != nil {
 		return notApplied(err)
 	}
-	if err := guarded.note(work(guarded)); err != nil && guarded.ended() == nil {
+	err = guarded.note(work(guarded))
+	guarded.settle(ctx)
+	switch end := guarded.ended(); {
+	case errors.Is(end, ErrEnded):
+		return errors.Join(end, err)
+	case end != nil:
+		return notApplied(end)
+	case err != nil:
 		return workError{err}
-	}
-	if err := guarded.ended(); err != nil {
-		return notApplied(err)
 	}
 	if !guarded.sure {
 		if err := g.Dialect.confirm(ctx, tx, r); err != nil {

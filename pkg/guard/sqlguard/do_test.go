@@ -144,7 +144,7 @@ func TestAfterAStatementThatCommitsNothingIsUnguarded(t *testing.T) {
 
 func TestNobodyButDoEndsItsTransaction(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		for _, statement := range []string{"COMMIT", " rollback", "Start Transaction", "BEGIN", "ROLLBACK;", "END"} {
+		for _, statement := range []string{"COMMIT", " rollback", "Start Transaction", "BEGIN", "ROLLBACK;", "END", "PREPARE TRANSACTION 'a'"} {
 			db, g := k.database(t)
 			err := g.Do(t.Context(), db, holding(5), "doc/1", func(tx *sqlguard.Tx) error {
 				if _, err := tx.ExecContext(t.Context(), statement); err == nil {

@@ -9,7 +9,10 @@ import (
 // repeatable reports whether the database ended a transaction, or made it give up
 // waiting, and the same may go through the next time.
 func repeatable(err error) bool {
-	if errors.Is(err, errChanged) {
+	switch {
+	case errors.Is(err, ErrEnded): // part of it may be committed
+		return false
+	case errors.Is(err, errChanged):
 		return true
 	}
 	switch number(err) {

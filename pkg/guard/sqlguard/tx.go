@@ -20,7 +20,7 @@ type Tx struct {
 	r    request
 	end  error     // why it has ended
 	open *sql.Rows // the last ones: their error comes while they are read
-	look bool      // the last statement may have ended it
+	look bool      // the last statement may have committed by itself
 	sure bool      // nothing can have ended it unseen
 }
 
@@ -85,16 +85,8 @@ func (t *Tx) Bind(ctx context.Context, resource string) error {
 // statement that may have ended it, it looks: what follows could be committed,
 // unguarded, by another of that kind.
 func (t *Tx) before(ctx context.Context, query string) error {
-	if t.look && t.ended() == nil {
-		t.look = false
-		err := t.g.Dialect.confirm(ctx, t.tx, t.r)
-		if err == nil && t.g.Dialect.endsSilently() {
-			_, err = t.tx.ExecContext(ctx, "SAVEPOINT "+t.r.key()) // confirm took it
-		}
-		if errors.Is(err, ErrEnded) {
-			t.end = err
-		}
-		_ = t.note(err) // another error, the statement meets too
+	if t.ended() == nil {
+		t.settle(ctx)
 	}
 	if err := t.ended(); err != nil {
 		return fmt.Errorf("sqlguard: the transaction has ended: %w", err)
@@ -102,10 +94,39 @@ func (t *Tx) before(ctx context.Context, query string) error {
 	switch v := verb(query); v {
 	case ending:
 		return fmt.Errorf("sqlguard: Do ends the transaction: %.60q", query)
-	case inside, other:
-		t.look, t.sure = v == other, false
+	case inside, other, several:
+		t.look, t.sure = v == several || v == other && t.g.Dialect.endsSilently(), false
 	}
 	return nil
+}
+
+// settle looks whether the check still stands, after a statement that may have
+// committed by itself: also one that failed has committed what came before it. What
+// cannot be found out counts as ended.
+func (t *Tx) settle(ctx context.Context) {
+	if !t.look {
+		return
+	}
+	t.look = false
+	err := t.confirmed(ctx)
+	if err != nil && !errors.Is(err, ErrEnded) {
+		err = fmt.Errorf("%w, or not: %w", ErrEnded, err)
+	}
+	if err != nil {
+		t.end = err
+	}
+}
+
+// confirmed fails unless the check still stands.
+func (t *Tx) confirmed(ctx context.Context) error {
+	err := t.g.Dialect.confirm(ctx, t.tx, t.r)
+	if err == nil && t.g.Dialect.endsSilently() {
+		_, err = t.tx.ExecContext(ctx, "SAVEPOINT "+t.r.key()) // confirm took it
+	}
+	if state(err) == "25P02" {
+		return nil // it stands, and can only be rolled back
+	}
+	return err
 }
 
 func (t *Tx) note(err error) error {
@@ -126,10 +147,11 @@ func (t *Tx) ended() error {
 type kind int
 
 const (
-	other  kind = iota // it may commit by itself
-	plain              // it reads or changes rows
-	inside             // it works with savepoints
-	ending             // it is for ending the transaction
+	other   kind = iota // MySQL may commit by itself
+	several             // statements
+	plain               // it reads or changes rows
+	inside              // it works with savepoints
+	ending              // it is for ending the transaction
 )
 
 func verb(query string) kind {
@@ -137,7 +159,10 @@ func verb(query string) kind {
 	words := strings.FieldsFunc(strings.ToUpper(query), func(r rune) bool {
 		return r < '0' || r > '_' || ':' <= r && r <= '@'
 	})
-	if len(words) == 0 || strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";") {
+	switch {
+	case strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";"):
+		return several
+	case len(words) == 0:
 		return other
 	}
 	switch words[0] {
@@ -152,6 +177,10 @@ func verb(query string) kind {
 		return ending
 	case "COMMIT", "END", "ABORT", "BEGIN", "START":
 		return ending
+	case "PREPARE":
+		if len(words) > 1 && words[1] == "TRANSACTION" {
+			return ending
+		}
 	}
 	return other
 }
