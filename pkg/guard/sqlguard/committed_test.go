@@ -66,6 +66,37 @@ func TestACommitThatCannotBeSeenIsNotToldAsRolledBack(t *testing.T) {
 	}
 }
 
+// What is prepared is executed past the Tx. After its deadlock MySQL has begun
+// another transaction, unguarded, and DDL would commit that.
+func TestWhatIsPreparedAndRepeatedAfterADeadlockReplacesNothingNewer(t *testing.T) {
+	db, g := mariaDB.database(t)
+	exec(t, db, "INSERT INTO doc (id, body) VALUES (2, ''), (3, ''), (4, ''), (5, ''), (6, ''), (7, ''), (8, '')")
+	err := g.Do(t.Context(), db, holding(5), "doc/1", func(tx *sqlguard.Tx) error {
+		update, err := tx.PrepareContext(t.Context(), "UPDATE doc SET body = ? WHERE id = ?")
+		if err != nil {
+			return err
+		}
+		set := func(id int, text string) error {
+			_, err := update.ExecContext(t.Context(), text, id)
+			return err
+		}
+		_ = mariaDB.deadlock(t, db, set)
+		if err := mariaDB.write(t.Context(), db, g, 6, "six"); err != nil {
+			t.Fatal(err)
+		}
+		if err := set(1, "five, late"); err != nil {
+			t.Error(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), "CREATE TABLE fresh (id INT)"); !errors.Is(err, sqlguard.ErrEnded) {
+			t.Errorf("DDL: got error %v, want ErrEnded", err)
+		}
+		return nil
+	})
+	if got := body(t, db); got != "six" || !errors.Is(err, sqlguard.ErrEnded) {
+		t.Errorf("left %q with error %v, want six and ErrEnded", got, err)
+	}
+}
+
 // What PostgreSQL refuses of DDL takes all that came before it back.
 func TestAFailedStatementOfPostgreSQLRollsBack(t *testing.T) {
 	db, g := postgres.database(t)

@@ -39,7 +39,7 @@ func TestAStatementRepeatedAfterADeadlockReplacesNothingNewer(t *testing.T) {
 				if attempts++; attempts > 1 {
 					return k.set(t.Context(), tx, 1, "five again")
 				}
-				err := k.deadlock(t, db, tx)
+				err := k.deadlock(t, db, func(id int, text string) error { return k.set(t.Context(), tx, id, text) })
 				// The newer holder comes in, unless the transaction is still there.
 				if err := k.write(t.Context(), db, g, 6, "six"); err != nil {
 					t.Fatal(err)
@@ -60,8 +60,9 @@ func TestAStatementRepeatedAfterADeadlockReplacesNothingNewer(t *testing.T) {
 	})
 }
 
-// deadlock makes tx the victim, and returns the error of its statement.
-func (k kind) deadlock(t *testing.T, db *sql.DB, tx *sqlguard.Tx) error {
+// deadlock makes the transaction the victim that set writes in, and returns the
+// error of its statement.
+func (k kind) deadlock(t *testing.T, db *sql.DB, set func(id int, text string) error) error {
 	stranger, err := db.Begin()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func (k kind) deadlock(t *testing.T, db *sql.DB, tx *sqlguard.Tx) error {
 	// The one that has changed less is ended, or the one that waits longer.
 	exec(t, stranger, "UPDATE doc SET body = 'much work' WHERE id > 3")
 	exec(t, stranger, "UPDATE doc SET body = 'x' WHERE id = 3")
-	if err := k.set(t.Context(), tx, 2, "h"); err != nil {
+	if err := set(2, "h"); err != nil {
 		t.Fatal(err)
 	}
 	theirs := make(chan error)
@@ -82,7 +83,7 @@ func (k kind) deadlock(t *testing.T, db *sql.DB, tx *sqlguard.Tx) error {
 		theirs <- err
 	}()
 	k.awaitWaiter(t, db)
-	err = k.set(t.Context(), tx, 3, "h")
+	err = set(3, "h")
 	if !mayBeRepeated(err) {
 		t.Errorf("got error %v, want a deadlock", err)
 	}

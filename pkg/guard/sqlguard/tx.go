@@ -54,7 +54,9 @@ func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sq
 }
 
 // PrepareContext is that of a [*sql.Tx], for queries that read or change rows. What
-// is prepared is closed with the transaction.
+// is prepared is closed with the transaction. It is executed past the Tx: after an
+// error by which MySQL has ended the transaction it works in another, which Do
+// finds and rolls back.
 func (t *Tx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
 	if err := t.before(ctx, query); err != nil {
 		return nil, err
@@ -91,11 +93,21 @@ func (t *Tx) before(ctx context.Context, query string) error {
 	if err := t.ended(); err != nil {
 		return fmt.Errorf("sqlguard: the transaction has ended: %w", err)
 	}
-	switch v := verb(query); v {
+	v, silent := verb(query), t.g.Dialect.endsSilently()
+	switch v {
 	case ending:
 		return fmt.Errorf("sqlguard: Do ends the transaction: %.60q", query)
-	case inside, other, several:
-		t.look, t.sure = v == several || v == other && t.g.Dialect.endsSilently(), false
+	case other, several:
+		// What was prepared, or scanned, may have met a deadlock unseen.
+		if silent {
+			if err := t.confirmed(ctx); err != nil {
+				t.end = err
+				return fmt.Errorf("sqlguard: the transaction has ended: %w", err)
+			}
+		}
+		t.look, t.sure = silent || v == several, false
+	case inside:
+		t.sure = false
 	}
 	return nil
 }
