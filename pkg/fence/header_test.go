@@ -68,17 +68,17 @@ func BenchmarkParseHeader(b *testing.B) {
 
 func TestATokenTravelsOverHTTPAndAStaleWriteComesBack(t *testing.T) {
 	stale := &fence.StaleError{Lock: "payments/é", Token: 17, Seen: 18, Resource: "orders, row 42"}
-	other := &fence.OtherLockError{Lock: "payments/é", Bound: "payments/e", Resource: "orders, row 42", NotApplied: true}
+	other := &fence.OtherLockError{Lock: "payments/é", Bound: "payments/e", Resource: "orders, row 42"}
 	server := httptest.NewServer(fence.Handler{Required: true, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lock, token := fence.FromContext(r.Context())
 		if token == 17 && lock == "payments/é" {
-			if !fence.WriteRefusal(w, stale) {
+			if !fence.WriteRefusal(w, fence.Settled(&fence.StaleError{Lock: lock, Token: 17, Seen: 18, Resource: stale.Resource})) {
 				t.Error("a stale error was not written")
 			}
 			return
 		}
 		if token == 19 {
-			fence.WriteRefusal(w, other)
+			fence.WriteRefusal(w, fence.Settled(&fence.OtherLockError{Lock: lock, Bound: other.Bound, Resource: other.Resource}))
 			return
 		}
 		if fence.WriteRefusal(w, io.EOF) {

@@ -71,17 +71,16 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A problem is an error on the wire, as in RFC 9457.
 type problem struct {
-	Type       string `json:"type"`
-	Title      string `json:"title"`
-	Status     int    `json:"status"`
-	Detail     string `json:"detail"`
-	Code       string `json:"code"`
-	Lock       string `json:"lock,omitzero"`
-	Token      Token  `json:"token,omitzero"`
-	Seen       Token  `json:"seen,omitzero"`
-	Bound      string `json:"bound,omitzero"`
-	Resource   string `json:"resource,omitzero"`
-	NotApplied bool   `json:"not_applied,omitzero"`
+	Type     string `json:"type"`
+	Title    string `json:"title"`
+	Status   int    `json:"status"`
+	Detail   string `json:"detail"`
+	Code     string `json:"code"`
+	Lock     string `json:"lock,omitzero"`
+	Token    Token  `json:"token,omitzero"`
+	Seen     Token  `json:"seen,omitzero"`
+	Bound    string `json:"bound,omitzero"`
+	Resource string `json:"resource,omitzero"`
 }
 
 // Codes of the two refusals.
@@ -92,19 +91,22 @@ const (
 
 // WriteRefusal answers a request with 409 and the code "stale_token" if err is a
 // [StaleError], or "other_lock" if it is an [OtherLockError], and reports whether
-// it was one of them.
+// it was one of them. Whether nothing was changed does not travel: the guard speaks
+// of this request, and net/http or a proxy may have sent another before it.
 func WriteRefusal(w http.ResponseWriter, err error) bool {
 	var stale *StaleError
 	var other *OtherLockError
 	switch {
 	case errors.As(err, &stale):
+		stale = &StaleError{Lock: stale.Lock, Token: stale.Token, Seen: stale.Seen, Resource: stale.Resource}
 		writeProblem(w, problem{
-			Status: http.StatusConflict, Code: codeStale, Detail: stale.Error(), NotApplied: stale.NotApplied,
+			Status: http.StatusConflict, Code: codeStale, Detail: stale.Error(),
 			Lock: stale.Lock, Token: stale.Token, Seen: stale.Seen, Resource: stale.Resource,
 		})
 	case errors.As(err, &other):
+		other = &OtherLockError{Lock: other.Lock, Bound: other.Bound, Resource: other.Resource}
 		writeProblem(w, problem{
-			Status: http.StatusConflict, Code: codeOther, Detail: other.Error(), NotApplied: other.NotApplied,
+			Status: http.StatusConflict, Code: codeOther, Detail: other.Error(),
 			Lock: other.Lock, Bound: other.Bound, Resource: other.Resource,
 		})
 	default:
@@ -139,9 +141,9 @@ func ReadRefusal(r *http.Response) error {
 	if err := json.Unmarshal(text, &p); err == nil {
 		switch p.Code {
 		case codeStale:
-			return &StaleError{Lock: p.Lock, Token: p.Token, Seen: p.Seen, Resource: p.Resource, NotApplied: p.NotApplied}
+			return &StaleError{Lock: p.Lock, Token: p.Token, Seen: p.Seen, Resource: p.Resource}
 		case codeOther:
-			return &OtherLockError{Lock: p.Lock, Bound: p.Bound, Resource: p.Resource, NotApplied: p.NotApplied}
+			return &OtherLockError{Lock: p.Lock, Bound: p.Bound, Resource: p.Resource}
 		}
 	}
 	return fmt.Errorf("fence: %s: %.200q", r.Status, text)

@@ -23,7 +23,8 @@ type StaleError struct {
 	Resource string // what was to be changed, in the storage's own terms
 
 	// NotApplied says that nothing was changed, nor will be. Without it an earlier
-	// attempt at the same change may have been applied, see [Maybe].
+	// attempt at the same change may have been applied, see [Maybe]. It is for who
+	// called the guard, and does not travel over HTTP or gRPC.
 	NotApplied bool
 
 	observed uint32

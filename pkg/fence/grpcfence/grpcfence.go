@@ -10,7 +10,6 @@ package grpcfence
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -123,6 +122,8 @@ const (
 	domain      = "pawl"
 )
 
+// toStatus leaves out whether nothing was changed: the guard speaks of this call, and
+// a retry policy may have sent another before it.
 func toStatus(err error) error {
 	var stale *fence.StaleError
 	var other *fence.OtherLockError
@@ -132,16 +133,15 @@ func toStatus(err error) error {
 		info.Reason = reasonStale
 		info.Metadata = map[string]string{
 			"lock": stale.Lock, "token": stale.Token.String(), "seen": stale.Seen.String(),
-			"resource": stale.Resource, "not_applied": strconv.FormatBool(stale.NotApplied),
+			"resource": stale.Resource,
 		}
-		err = stale
+		err = &fence.StaleError{Lock: stale.Lock, Token: stale.Token, Seen: stale.Seen, Resource: stale.Resource}
 	case errors.As(err, &other):
 		info.Reason = reasonOther
 		info.Metadata = map[string]string{
-			"lock": other.Lock, "bound": other.Bound,
-			"resource": other.Resource, "not_applied": strconv.FormatBool(other.NotApplied),
+			"lock": other.Lock, "bound": other.Bound, "resource": other.Resource,
 		}
-		err = other
+		err = &fence.OtherLockError{Lock: other.Lock, Bound: other.Bound, Resource: other.Resource}
 	default:
 		return err
 	}
@@ -180,12 +180,10 @@ func fromStatus(err error) error {
 			token, err1 := fence.Parse(m["token"])
 			seen, err2 := fence.Parse(m["seen"])
 			if err1 == nil && err2 == nil {
-				return refusal{&fence.StaleError{Lock: m["lock"], Token: token, Seen: seen, Resource: m["resource"],
-					NotApplied: m["not_applied"] == "true"}, st}
+				return refusal{&fence.StaleError{Lock: m["lock"], Token: token, Seen: seen, Resource: m["resource"]}, st}
 			}
 		case reasonOther:
-			return refusal{&fence.OtherLockError{Lock: m["lock"], Bound: m["bound"], Resource: m["resource"],
-				NotApplied: m["not_applied"] == "true"}, st}
+			return refusal{&fence.OtherLockError{Lock: m["lock"], Bound: m["bound"], Resource: m["resource"]}, st}
 		}
 	}
 	return err

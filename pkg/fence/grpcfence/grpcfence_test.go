@@ -21,7 +21,10 @@ import (
 
 const lock = `payments/é "quoted"`
 
-var stale = &fence.StaleError{Lock: lock, Token: 17, Seen: 18, Resource: "orders, row 42"}
+var (
+	stale = &fence.StaleError{Lock: lock, Token: 17, Seen: 18, Resource: "orders, row 42"}
+	other = &fence.OtherLockError{Lock: lock, Bound: "payments/e", Resource: "orders, row 42"}
+)
 
 // write is what both kinds of handler do.
 func write(ctx context.Context) error {
@@ -31,8 +34,10 @@ func write(ctx context.Context) error {
 		return nil
 	case got != lock:
 		return status.Errorf(codes.Internal, "the lock arrived as %q", got)
-	case token < 18:
-		return stale
+	case token == 16: // another goroutine's, so a copy
+		return fence.Settled(&fence.OtherLockError{Lock: lock, Bound: other.Bound, Resource: other.Resource})
+	case token < 18: // what the guard knows of the last attempt says nothing of those before
+		return fence.Settled(&fence.StaleError{Lock: lock, Token: 17, Seen: 18, Resource: stale.Resource})
 	}
 	return nil
 }
@@ -100,6 +105,11 @@ func TestATokenTravelsOverGRPCAndAStaleWriteComesBack(t *testing.T) {
 		}
 		if status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("%s: the status is %v", name, status.Code(err))
+		}
+		err = call(fence.NewContext(t.Context(), lock, 16), c)
+		var bound *fence.OtherLockError
+		if !errors.As(err, &bound) || *bound != *other || !errors.Is(err, fence.ErrOtherLock) {
+			t.Errorf("%s: got %v, want %v", name, err, other)
 		}
 	}
 }
