@@ -27,13 +27,16 @@ const MaxLock = 63 + 1 + 512
 
 // CheckLock returns an error that matches [ErrInvalid] unless name can be the
 // full name of a lock: UTF-8 of 1 to [MaxLock] bytes without control characters.
-// The names of the resources of a guard keep to the same rule.
-func CheckLock(name string) error {
+func CheckLock(name string) error { return CheckName(name, MaxLock) }
+
+// CheckName is CheckLock for what a guard protects, which a store may call by
+// longer or shorter names: it has a number of bytes at most.
+func CheckName(name string, most int) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%w: a name is empty", ErrInvalid)
-	case len(name) > MaxLock:
-		return fmt.Errorf("%w: a name has %d bytes, want at most %d: %.40q…", ErrInvalid, len(name), MaxLock, name)
+	case len(name) > most:
+		return fmt.Errorf("%w: a name has %d bytes, want at most %d: %.40q…", ErrInvalid, len(name), most, name)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("%w: the name %.100q is not UTF-8", ErrInvalid, name)
 	}

@@ -226,3 +226,30 @@ func TestWithoutMemoryANewerHolderIsNeitherRefusedNorRemembered(t *testing.T) {
 		t.Errorf("got error %v: is the guard safe from eviction? Then say so", err)
 	}
 }
+
+// A guard whose keys share a fence could otherwise delete those of other keys.
+func TestAFenceIsNeverData(t *testing.T) {
+	client := open(t)
+	key := newKey(t, client)
+	own, err := redisguard.FenceKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := guard(client).Set(t.Context(), holding(6), key, "six"); err != nil {
+		t.Fatal(err)
+	}
+	shared := guard(client)
+	shared.Fence = "all{" + key + "}"
+	t.Cleanup(func() { client.Del(context.WithoutCancel(t.Context()), shared.Fence) })
+	for _, data := range []string{own, shared.Fence, "{" + key + "}\xff", "{" + key + "}\n"} {
+		if err := shared.Delete(t.Context(), holding(6), data); !errors.Is(err, fence.ErrNotApplied) {
+			t.Errorf("%q: got error %v, want ErrNotApplied", data, err)
+		}
+		if err := shared.Reset(t.Context(), holding(6), data); err == nil {
+			t.Errorf("%q was reset", data)
+		}
+	}
+	if err := guard(client).Set(t.Context(), holding(5), key, "five"); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got error %v, want that 5 is stale", err)
+	}
+}

@@ -131,6 +131,9 @@ func (g *Guard) send(ctx context.Context, h fence.Holding, s script, writes bool
 // fences returns the keys of the hashes that remember the tokens of these.
 func (g *Guard) fences(keys []string) (fences []string, err error) {
 	for _, key := range keys {
+		if err := check(key); err != nil {
+			return nil, err
+		}
 		own := g.Fence
 		if own == "" {
 			if own, err = FenceKey(key); err != nil {

@@ -13,7 +13,7 @@ func TestTheFenceIsInTheSlotOfTheData(t *testing.T) {
 	}
 	fences := make(map[string]string)
 	for _, key := range []string{
-		"a", "orders:42", "{orders}42", "orders{42}", "a{b}c{d}", "a{b", "{a", "a{b{c}d}e", "日本", strings.Repeat("x", 1000), "{a}", " ", "\x00\xff", "f", "fence",
+		"a", "orders:42", "{orders}42", "orders{42}", "a{b}c{d}", "a{b", "{a", "a{b{c}d}e", "日本", strings.Repeat("x", 1000), "{a}", " ", "f", "fence",
 	} {
 		own, err := redisguard.FenceKey(key)
 		if err != nil {
@@ -31,7 +31,7 @@ func TestTheFenceIsInTheSlotOfTheData(t *testing.T) {
 			t.Errorf("the fence %q may be data, with the fence %q", own, again)
 		}
 	}
-	for _, key := range []string{"", "a}b", "{}a", "}{", "a{}{b}"} {
+	for _, key := range []string{"", "a}b", "{}a", "}{", "a{}{b}", "a\xff", "a\x00b", "a\n", "fence:{a}", "fence/{a}b"} {
 		if own, err := redisguard.FenceKey(key); err == nil {
 			t.Errorf("%q has the fence %q in slot %d, want none", key, own, slot(own))
 		}

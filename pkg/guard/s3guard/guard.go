@@ -104,12 +104,18 @@ func (g *Guard) dataPrefix() string {
 // resource names an object in S3's own terms.
 func (g *Guard) resource(key string) string { return "s3://" + g.Bucket + "/" + key }
 
-// check refuses keys that cannot be a pointer's. One among the data would be
-// swept away.
+// longestKey is what S3 takes.
+const longestKey = 1024
+
+// check refuses keys that cannot be a pointer's: those whose data would have too
+// long a key, and those that a pointer or S3's listing, which is XML, cannot name.
+// One among the data would be swept away.
 func (g *Guard) check(key string) error {
-	if key == "" || strings.HasPrefix(key, g.dataPrefix()) {
-		return fmt.Errorf("%w: the key %q is empty or begins with the data prefix %q",
-			fence.ErrNotApplied, key, g.dataPrefix())
+	if err := fence.CheckName(key, longestKey-len(g.dataKey(""))); err != nil {
+		return fmt.Errorf("%w: the key: %w", fence.ErrNotApplied, err)
+	}
+	if strings.HasPrefix(key, g.dataPrefix()) {
+		return fmt.Errorf("%w: the key %q begins with the data prefix %q", fence.ErrNotApplied, key, g.dataPrefix())
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package s3guard_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,5 +119,31 @@ func TestAResetThatIsOvertakenIsNotApplied(t *testing.T) {
 		if _, err := g.Seen(t.Context(), key); err == nil {
 			t.Errorf("%q: has been seen", key)
 		}
+	}
+}
+
+// One key that S3's listing cannot name would keep all others from being listed,
+// pruned and swept; one that is no UTF-8 has its data swept away.
+func TestAKeyThatAListingCannotNameIsRefused(t *testing.T) {
+	g, n := newGuard(t)
+	most := strings.Repeat("abcdefghi/", 98) + "xx" // 42 bytes less than S3 takes, for the key of the data
+	for key, want := range map[string]error{
+		"": fence.ErrInvalid, "a/\x01": fence.ErrInvalid, "a/\xff": fence.ErrInvalid, "a\n": fence.ErrInvalid,
+		most + "x": fence.ErrInvalid, most: nil, "a/ é \u202e": nil,
+	} {
+		n.Sent()
+		err := g.Write(t.Context(), holding(5), key, strings.NewReader("hello"), s3guard.About{})
+		if !errors.Is(err, want) {
+			t.Errorf("%.20q: got error %v, want %v", key, err, want)
+		}
+		if want != nil && len(n.Sent()) != 0 {
+			t.Errorf("%.20q: a request was sent", key)
+		}
+		if _, err := g.Seen(t.Context(), key); !errors.Is(err, want) {
+			t.Errorf("%.20q: seen with error %v, want %v", key, err, want)
+		}
+	}
+	if err := g.List(t.Context(), "", func(string, s3guard.Info) bool { return true }); err != nil {
+		t.Error(err)
 	}
 }
