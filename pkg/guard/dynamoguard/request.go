@@ -39,8 +39,17 @@ func (c claim) completed(r request, seen map[string]fence.Token, m mark) (reques
 	}
 	for name := range r.names {
 		if strings.HasPrefix(name, "#pawl_") {
-			return r, fmt.Errorf("%w: the request has the name %s, which is the guard's", fence.ErrInvalid, name)
+			return r, fmt.Errorf("%w: ExpressionAttributeNames has %s, which is the guard's", fence.ErrInvalid, name)
 		}
+	}
+	for name := range r.values {
+		if strings.HasPrefix(name, ":pawl_") {
+			return r, fmt.Errorf("%w: ExpressionAttributeValues has %s, which is the guard's", fence.ErrInvalid, name)
+		}
+	}
+	mine, err := enclosed(r.condition)
+	if err != nil {
+		return r, err
 	}
 	r.names["#pawl_lock"], r.values[":pawl_lock"] = c.a.lock(), binding(c.declared)
 	r.names["#pawl_write"], r.values[":pawl_write"] = c.a.write(), text(c.id)
@@ -66,9 +75,9 @@ func (c claim) completed(r request, seen map[string]fence.Token, m mark) (reques
 			ours = append(ours, name+" = "+value)
 		}
 	}
-	guard := fmt.Sprintf("((%s) OR (%s))", strings.Join(none, " AND "), strings.Join(ours, " AND "))
-	if r.condition != nil && strings.TrimSpace(*r.condition) != "" {
-		guard = "(" + *r.condition + ") AND " + guard
+	guard := fmt.Sprintf("(%s) OR (%s)", strings.Join(none, " AND "), strings.Join(ours, " AND "))
+	if mine != "" {
+		guard = fmt.Sprintf("(%s) AND %s", guard, mine)
 	}
 	r.condition = &guard
 	if r.update == nil {
@@ -85,6 +94,37 @@ func (c claim) completed(r request, seen map[string]fence.Token, m mark) (reques
 	edited := extend(extend(*r.update, "SET", strings.Join(set, ", ")), "REMOVE", remove)
 	r.update = &edited
 	return r, nil
+}
+
+// enclosed returns a condition of the caller's in one pair of parentheses: DynamoDB
+// refuses two where one will do. It refuses one that would end the pair, and so be
+// an alternative to what it is joined with. Strings and names are elsewhere, so
+// each parenthesis is one.
+func enclosed(condition *string) (string, error) {
+	if condition == nil || strings.TrimSpace(*condition) == "" {
+		return "", nil
+	}
+	c := strings.TrimSpace(*condition)
+	depth, whole := 0, true // whether the first pair ends with the text
+	for i := range len(c) {
+		switch c[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth < 0 {
+			break // what follows cannot mend it
+		}
+		whole = whole && (depth > 0 || i == len(c)-1)
+	}
+	switch {
+	case depth != 0:
+		return "", fmt.Errorf("%w: ConditionExpression has parentheses without their other half: %.200q", fence.ErrInvalid, c)
+	case whole:
+		return c, nil
+	}
+	return "(" + c + ")", nil
 }
 
 // extend adds to a clause of an update expression, which has each at most once. A

@@ -20,6 +20,9 @@ func (g *Guard) UpdateItem(ctx context.Context, h fence.Holding,
 
 func (g *Guard) updateItem(ctx context.Context, h fence.Holding,
 	in *dynamodb.UpdateItemInput, m mark) (*dynamodb.UpdateItemOutput, error) {
+	if err := (legacy{in.Expected, in.ConditionalOperator, in.AttributeUpdates}).refused(); err != nil {
+		return nil, fmt.Errorf("dynamoguard: %s: %w", resource(in.TableName, in.Key), err)
+	}
 	var out *dynamodb.UpdateItemOutput
 	mine := request{
 		in.ConditionExpression, aws.String(aws.ToString(in.UpdateExpression)),
@@ -54,6 +57,9 @@ func (g *Guard) updateItem(ctx context.Context, h fence.Holding,
 // it takes two requests.
 func (g *Guard) PutItem(ctx context.Context, h fence.Holding,
 	in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
+	if err := (legacy{in.Expected, in.ConditionalOperator, nil}).refused(); err != nil {
+		return nil, fmt.Errorf("dynamoguard: %s: %w", resource(in.TableName, nil), err)
+	}
 	return g.putItem(ctx, h, in, nil)
 }
 
@@ -61,6 +67,9 @@ func (g *Guard) PutItem(ctx context.Context, h fence.Holding,
 // guard knows: it leaves a tombstone.
 func (g *Guard) DeleteItem(ctx context.Context, h fence.Holding,
 	in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
+	if err := (legacy{in.Expected, in.ConditionalOperator, nil}).refused(); err != nil {
+		return nil, fmt.Errorf("dynamoguard: %s: %w", resource(in.TableName, in.Key), err)
+	}
 	put := &dynamodb.PutItemInput{
 		TableName: in.TableName, Item: in.Key, ConditionExpression: in.ConditionExpression,
 		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
