@@ -3,7 +3,6 @@ package dynamoguard
 import (
 	"cmp"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,15 +113,11 @@ func (a Attributes) Seen(item Item) (map[string]fence.Token, error) {
 	bound := names(item[a.lock()])
 	seen := make(map[string]fence.Token)
 	for _, lock := range bound {
-		n, ok := item[a.token(bound, lock)].(*types.AttributeValueMemberN)
+		t, ok := token(item[a.token(bound, lock)])
 		if !ok {
 			return nil, errForeign
 		}
-		t, err := strconv.ParseInt(n.Value, 10, 64)
-		if err != nil || t != 0 && !fence.Token(t).Valid() {
-			return nil, errors.Join(errForeign, err)
-		}
-		seen[lock] = fence.Token(t)
+		seen[lock] = t
 	}
 	_, written := item[a.write()].(*types.AttributeValueMemberS)
 	if len(bound) > 0 && written {
@@ -134,6 +129,41 @@ func (a Attributes) Seen(item Item) (map[string]fence.Token, error) {
 		}
 	}
 	return nil, nil
+}
+
+// torn reports whether an item has attributes of the guard's, at least two of the
+// three, and nothing else by their names: then somebody has removed the rest.
+func (a Attributes) torn(item Item) bool {
+	there := make(map[string]bool)
+	for name, value := range item {
+		ok := true
+		switch {
+		case name == a.lock():
+			ok = names(value) != nil
+		case name == a.write():
+			_, ok = value.(*types.AttributeValueMemberS)
+		case a.isToken(name):
+			_, ok = token(value)
+			name = a.fence()
+		default:
+			continue
+		}
+		if !ok {
+			return false
+		}
+		there[name] = true
+	}
+	return len(there) >= 2
+}
+
+// token reads the value of an attribute for a token.
+func token(v types.AttributeValue) (fence.Token, bool) {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, false
+	}
+	t, err := strconv.ParseInt(n.Value, 10, 64)
+	return fence.Token(t), err == nil && (t == 0 || fence.Token(t).Valid())
 }
 
 // names are the locks that an item is bound to, sorted, or nil.

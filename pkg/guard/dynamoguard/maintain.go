@@ -74,14 +74,16 @@ func (g *Guard) look(ctx context.Context, table string, key Item) (Item, map[str
 // declared locks, whatever was seen before. It repairs what a wrong token has shut,
 // one that no grant had. It is for an operator: a holder that was replaced is
 // accepted again if its token is not below the new one, so take that of a grant
-// made now. It fails with [fence.ErrNotApplied] if the item is changed meanwhile.
+// made now. It repairs too what lacks one of the guard's attributes, because somebody
+// has removed that. It fails with [fence.ErrNotApplied] if the item is changed
+// meanwhile.
 func (g *Guard) Reset(ctx context.Context, h fence.Holding, table string, key Item) error {
 	c, err := g.claim(h, resource(&table, key))
 	if err != nil {
 		return g.Observer.See(ctx, err)
 	}
 	item, _, err := g.look(ctx, table, key)
-	if err != nil {
+	if err != nil && !g.Attributes.torn(item) {
 		return err
 	}
 	in := &dynamodb.UpdateItemInput{
