@@ -19,8 +19,11 @@ import (
 // ConditionCheck stays what it is.
 //
 // Its ClientRequestToken makes what the SDK sends again the same call, so a refusal
-// means that nothing was changed. A transaction that DynamoDB canceled because
-// another was under way is [fence.ErrNotApplied].
+// means that nothing was changed. One of the caller's goes with the first attempt
+// only, and makes no two calls the same: each has an id of its own, so DynamoDB
+// answers the second with IdempotentParameterMismatchException, and has carried out
+// the first. A transaction that DynamoDB canceled because another was under way is
+// [fence.ErrNotApplied].
 func (g *Guard) TransactWriteItems(ctx context.Context, h fence.Holding,
 	in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
 	return g.transact(ctx, h, in, true)
