@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -148,6 +149,67 @@ func TestTheCheckWorksByHand(t *testing.T) {
 			t.Errorf("%.80s: got error %v, want %s", request, err, code)
 		}
 	}
+}
+
+// What is left out, or of another kind, would guard less than it seems to.
+func TestTheCheckByHandRefusesWhatIsNotARequest(t *testing.T) {
+	db, _ := postgres.database(t)
+	for request, says := range map[string]string{
+		`null`: "object", `[]`: "object", `"holds"`: "object",
+		`{"holds": ["shop/doc"], "resources": ["doc/1"]}`:                               "holds",
+		`{"holds": {"shop/doc": null}, "resources": ["doc/1"]}`:                         "shop/doc",
+		`{"holds": {"shop/doc": "7"}, "resources": ["doc/1"]}`:                          "shop/doc",
+		`{"holds": {"shop/doc": 1.5}, "resources": ["doc/1"]}`:                          "shop/doc",
+		`{"holds": {"shop/doc": -1}, "resources": ["doc/1"]}`:                           "shop/doc",
+		`{"holds": {"shop/doc": 8}, "resources": []}`:                                   "resource",
+		`{"holds": {"shop/doc": 8}, "resources": "doc/1"}`:                              "resources",
+		`{"holds": {"shop/doc": 8}, "resources": [null]}`:                               "null",
+		`{"holds": {"shop/doc": 8}, "resources": ["doc/1", 2]}`:                         "name 2",
+		`{"holds": {"shop/doc": 8}, "resources": ["doc/1"], "resource": "doc/2"}`:       "resource",
+		`{"holds": {"shop/doc": 8}, "resources": ["doc/1"], "locks": null}`:             "locks",
+		`{"holds": {"shop/doc": 8}, "resources": ["doc/1"], "locks": []}`:               "locks",
+		`{"holds": {"shop/doc": 8}, "resources": ["d"], "locks": ["shop/doc", null]}`:   "null",
+		`{"holds": {"shop/doc": 8}, "resources": ["d"], "locks": ["shop/doc", "c\nd"]}`: "name",
+		`{"holds": {"shop/doc": 8}, "resources": ["doc/1"], "idle": "0"}`:               "idle",
+		`{"holds": {"shop/doc": 8}, "resources": ["doc/1"], "idle": "0ms"}`:             "idle",
+		`{"holds": {"shop/doc": 8}, "resources": ["doc/1"], "idle": "-1s"}`:             "idle",
+		`{"holds": {"shop/doc": 8}, "resources": ["doc/1"], "idle": "soon"}`:            "idle",
+	} {
+		var said interface{ SQLState() string }
+		_, err := db.Exec("SELECT pawl.check_fence($1::text::jsonb)", request)
+		if !errors.As(err, &said) || said.SQLState() != "PAWL3" || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got error %v, want PAWL3 with %q", request, err, says)
+		}
+	}
+	if _, err := db.Exec("SELECT pawl.check_fence(NULL)"); err == nil {
+		t.Error("nothing at all was taken")
+	}
+	if n := column(t, db, "SELECT count(*) FROM pawl.fence"); n != "0" {
+		t.Errorf("%s tokens were remembered", n)
+	}
+	exec(t, db, `SELECT pawl.check_fence('{"holds": {"shop/doc": 8}, "resources": ["d"], "locks": ["shop/doc", "a", "a"], "idle": "2min"}')`)
+	if locks := column(t, db, "SELECT locks FROM pawl.binding"); locks != "a\nshop/doc" {
+		t.Errorf("bound to %q", locks)
+	}
+}
+
+// A forgotten unit would end every transaction at once, or none.
+func TestAnIdleLimitBelowAMillisecondIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		db, g := k.database(t)
+		for _, idle := range []time.Duration{-1, 30, time.Millisecond - 1} {
+			g.Idle = idle
+			if err := g.Claim(t.Context(), db, holding(5), "doc/1"); err == nil || !strings.Contains(err.Error(), "Guard.Idle") {
+				t.Errorf("%v: got error %v, want that Guard.Idle is refused", idle, err)
+			}
+		}
+		for _, idle := range []time.Duration{0, 10 * time.Second, 500 * time.Hour} {
+			g.Idle = idle
+			if err := g.Claim(t.Context(), db, holding(5), "doc/1"); err != nil {
+				t.Errorf("%v: %v", idle, err)
+			}
+		}
+	})
 }
 
 // As README tells who leaves for a source whose tokens are smaller.

@@ -28,7 +28,8 @@ type Guard struct {
 
 	// Idle is how long a transaction may do nothing before the database ends it.
 	// A holder that was stopped inside of its own cannot keep the next one waiting
-	// for longer. Zero means 30 s; MySQL counts in whole seconds.
+	// for longer. Zero means 30 s; less than 1 ms is refused, and MySQL counts in
+	// whole seconds.
 	Idle time.Duration
 
 	// Isolation is that of the transactions that Do begins. The zero value means
@@ -91,6 +92,9 @@ type request struct {
 func (g *Guard) request(h fence.Holding, resources []string) (request, error) {
 	if g.Dialect == nil {
 		return request{}, errors.New("sqlguard: Guard.Dialect is missing")
+	}
+	if g.Idle != 0 && g.Idle < time.Millisecond {
+		return request{}, fmt.Errorf("sqlguard: Guard.Idle is %v, want at least 1ms", g.Idle)
 	}
 	if len(resources) == 0 {
 		return request{}, fmt.Errorf("%w: no resource is named", fence.ErrInvalid)

@@ -16,7 +16,8 @@ CREATE TABLE IF NOT EXISTS {schema}.binding (
 -- What sqlguard.Check asks, for whatever speaks SQL:
 --   SELECT {schema}.check_fence('{"holds": {"shop/orders/42": 1795999458837}, "resources": ["orders/42"]}')
 -- It fails for a stale token (SQLSTATE PAWL1), for another lock (PAWL2) and for
--- what can be nobody's (PAWL3), and so leaves a transaction that cannot commit.
+-- what can be nobody's or is no such request (PAWL3), and so leaves a transaction
+-- that cannot commit.
 -- The holder whose token is there already only shares the row. An advisory lock in
 -- front of it has a newer one wait in line: sharers alone would let each other pass
 -- for ever. REPEATABLE READ and SERIALIZABLE would go on to read from before that
@@ -30,23 +31,42 @@ DECLARE
 	bound    text;
 	idle     text := COALESCE(request->>'idle', '30s');
 	now_idle text := current_setting('idle_in_transaction_session_timeout');
-	declared text[] := '{}';
-	nobody   CONSTANT text := '[\u0001-\u001f\u007f-\u009f]'; -- has such a name
+	declared text[];
+	wrong    text; -- with the request
 BEGIN
-	IF request ? 'locks' THEN
-		declared := ARRAY(SELECT value COLLATE "C" FROM jsonb_array_elements_text(request->'locks') ORDER BY 1);
+	wrong := CASE
+		WHEN jsonb_typeof(request) IS DISTINCT FROM 'object' THEN 'the request is no object'
+		WHEN jsonb_typeof(request->'holds') IS DISTINCT FROM 'object' THEN 'holds is no object'
+		WHEN request->'holds' = '{}' THEN 'no lock is held'
+		WHEN jsonb_typeof(request->'resources') IS DISTINCT FROM 'array' THEN 'resources is no array'
+		WHEN request->'resources' = '[]' THEN 'no resource is named'
+		WHEN request ? 'locks' AND jsonb_typeof(request->'locks') <> 'array' THEN 'locks is no array'
+		WHEN request->'locks' = '[]' THEN 'locks names none'
+		WHEN idle !~ '^[1-9][0-9]{0,9}(ms|s|min)$' THEN format('idle is %L, want such as "30s"', idle)
+	END;
+	IF wrong IS NULL THEN
+		wrong := COALESCE(
+			(SELECT format('there is no member %I', key) FROM jsonb_object_keys(request) AS key
+				WHERE key NOT IN ('holds', 'resources', 'locks', 'idle', 'mark') LIMIT 1),
+			(SELECT format('%s of %I', value, key) FROM jsonb_each(request->'holds')
+				WHERE jsonb_typeof(value) <> 'number' OR value::text !~ '^[1-9][0-9]{0,14}$' LIMIT 1),
+			(SELECT format('the name %s', name) FROM (
+				SELECT to_jsonb(key) FROM jsonb_object_keys(request->'holds') AS key
+				UNION ALL SELECT value FROM jsonb_array_elements(request->'locks')
+				UNION ALL SELECT value FROM jsonb_array_elements(request->'resources')
+			) AS names(name) WHERE jsonb_typeof(name) <> 'string' OR octet_length(name #>> '{}') NOT BETWEEN 1 AND 576
+				OR name #>> '{}' ~ '[\u0001-\u001f\u007f-\u009f]' LIMIT 1));
 	END IF;
+	IF wrong IS NOT NULL THEN
+		RAISE EXCEPTION 'invalid fencing token: %', wrong USING ERRCODE = 'PAWL3';
+	END IF;
+	declared := ARRAY(SELECT DISTINCT value COLLATE "C" FROM jsonb_array_elements_text(request->'locks') ORDER BY 1);
 	IF now_idle = '0' OR now_idle::interval > idle::interval THEN
 		PERFORM set_config('idle_in_transaction_session_timeout', idle, true);
 	END IF;
 	FOR held IN
 		SELECT key AS lock, value::bigint AS token FROM jsonb_each_text(request->'holds') ORDER BY key COLLATE "C"
 	LOOP
-		IF held.token NOT BETWEEN 1 AND 999999999999999 OR octet_length(held.lock) NOT BETWEEN 1 AND 576
-			OR held.lock ~ nobody
-		THEN
-			RAISE EXCEPTION 'invalid fencing token: % of %', held.token, held.lock USING ERRCODE = 'PAWL3';
-		END IF;
 		IF NOT request ? 'locks' THEN
 			declared := declared || held.lock;
 		ELSIF held.lock <> ALL (declared) THEN
@@ -77,13 +97,7 @@ BEGIN
 				USING ERRCODE = 'PAWL1';
 		END IF;
 	END LOOP;
-	IF seen IS NULL THEN
-		RAISE EXCEPTION 'invalid fencing token: no lock is held' USING ERRCODE = 'PAWL3';
-	END IF;
 	FOR place IN SELECT DISTINCT value COLLATE "C" FROM jsonb_array_elements_text(request->'resources') ORDER BY 1 LOOP
-		IF octet_length(place) NOT BETWEEN 1 AND 576 OR place ~ nobody THEN
-			RAISE EXCEPTION 'invalid fencing token: the name of resource %', place USING ERRCODE = 'PAWL3';
-		END IF;
 		SELECT b.locks INTO bound FROM {schema}.binding AS b WHERE b.resource = place;
 		IF bound IS NULL THEN
 			INSERT INTO {schema}.binding AS b (resource, locks) VALUES (place, array_to_string(declared, E'\n'))
@@ -101,9 +115,6 @@ BEGIN
 			END IF;
 		END IF;
 	END LOOP;
-	IF bound IS NULL THEN
-		RAISE EXCEPTION 'invalid fencing token: no resource is named' USING ERRCODE = 'PAWL3';
-	END IF;
 	PERFORM set_config('pawl.checked', concat(current_setting('pawl.checked', true), request->>'mark', ' '), true);
 END
 $check$;
