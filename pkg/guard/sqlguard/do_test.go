@@ -209,6 +209,30 @@ func TestATransactionThatIsGoneIsFoundOut(t *testing.T) {
 	}
 }
 
+// Comments nest in PostgreSQL, and end there at another place.
+func TestWhatAnOddCommentHidesIsFoundOut(t *testing.T) {
+	db, g := postgres.database(t)
+	err := g.Do(t.Context(), db, holding(5), "doc/1", func(tx *sqlguard.Tx) error {
+		if _, err := tx.ExecContext(t.Context(), "/* a /* b */ SELECT */ COMMIT"); err != nil {
+			t.Error(err)
+		}
+		if err := postgres.write(t.Context(), db, g, 6, "six"); err != nil {
+			t.Fatal(err)
+		}
+		_ = postgres.set(t.Context(), tx, 1, "five, late")
+		return nil
+	})
+	if got := body(t, db); got != "six" || !errors.Is(err, sqlguard.ErrEnded) {
+		t.Errorf("left %q with error %v, want six and ErrEnded", got, err)
+	}
+	if err := g.Do(t.Context(), db, holding(6), "doc/1", func(tx *sqlguard.Tx) error {
+		_, err := tx.ExecContext(t.Context(), "/* a /* b */ c */ UPDATE doc SET body = 'again'")
+		return err
+	}); err != nil || body(t, db) != "again" {
+		t.Errorf("left %q with error %v", body(t, db), err)
+	}
+}
+
 func TestSavepointsOfTheCallerWork(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		db, g := k.database(t)

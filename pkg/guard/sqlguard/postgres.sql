@@ -18,6 +18,7 @@ CREATE TABLE IF NOT EXISTS {schema}.binding (
 -- It fails for a stale token (SQLSTATE PAWL1), for another lock (PAWL2) and for
 -- what can be nobody's or is no such request (PAWL3), and so leaves a transaction
 -- that cannot commit.
+--
 -- The holder whose token is there already only shares the row. An advisory lock in
 -- front of it has a newer one wait in line: sharers alone would let each other pass
 -- for ever. REPEATABLE READ and SERIALIZABLE would go on to read from before that

@@ -167,12 +167,12 @@ const (
 )
 
 func verb(query string) kind {
-	query = uncommented(query)
+	query, plainly := uncommented(query)
 	words := strings.FieldsFunc(strings.ToUpper(query), func(r rune) bool {
 		return r < '0' || r > '_' || ':' <= r && r <= '@'
 	})
 	switch {
-	case strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";"):
+	case !plainly, strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";"):
 		return several
 	case len(words) == 0:
 		return other
@@ -198,20 +198,23 @@ func verb(query string) kind {
 }
 
 // uncommented takes off the comments that generated code and tracers begin with. A
-// comment that MySQL executes is none.
-func uncommented(query string) string {
+// comment that MySQL executes is none. It returns false for a comment within a
+// comment: where that ends, PostgreSQL sees otherwise than MySQL.
+func uncommented(query string) (rest string, plainly bool) {
 	for {
 		query = strings.TrimSpace(query)
-		end := ""
+		var comment string
 		switch {
 		case strings.HasPrefix(query, "--"):
-			end = "\n"
+			_, query, _ = strings.Cut(query, "\n")
 		case strings.HasPrefix(query, "/*") && !strings.HasPrefix(query, "/*!") && !strings.HasPrefix(query, "/*M!"):
-			end = "*/"
+			comment, query, _ = strings.Cut(query[2:], "*/")
+			if strings.Contains(comment, "/*") {
+				return query, false
+			}
 		default:
-			return query
+			return query, true
 		}
-		_, query, _ = strings.Cut(query, end)
 	}
 }
 
