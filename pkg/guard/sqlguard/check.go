@@ -77,6 +77,6 @@ func (r request) key() string {
 	for lock, token := range r.holding.All() {
 		fmt.Fprintf(sum, "%s\n%d\n", lock, token)
 	}
-	fmt.Fprintf(sum, "\n%q", r.resources)
+	fmt.Fprintf(sum, "\n%q\n%q\n%q", r.schema, r.locks, r.resources)
 	return "pawl_" + hex.EncodeToString(sum.Sum(nil)[:12])
 }

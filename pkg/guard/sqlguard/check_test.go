@@ -55,6 +55,24 @@ func TestATransactionConfirmsItsCheckBeforeTheCommit(t *testing.T) {
 		}); !errors.Is(err, sqlguard.ErrEnded) {
 			t.Errorf("a check of another token: got error %v, want ErrEnded", err)
 		}
+		for name, other := range map[string]*sqlguard.Guard{
+			"in another schema":    {Dialect: k.dialect, Schema: "another"},
+			"with a further lock":  {Dialect: k.dialect, Schema: g.Schema, Locks: []string{lock, "shop/other"}},
+			"with the same in all": {Dialect: k.dialect, Schema: g.Schema, Locks: []string{lock}},
+		} {
+			want := error(sqlguard.ErrEnded)
+			if name == "with the same in all" {
+				want = nil
+			}
+			if err := k.do(t.Context(), db, nil, func(tx *sql.Tx) error {
+				if err := g.Check(t.Context(), tx, holding(5), "doc/1"); err != nil {
+					t.Fatal(err)
+				}
+				return other.Confirm(t.Context(), tx, holding(5), "doc/1")
+			}); !errors.Is(err, want) {
+				t.Errorf("a check %s: got error %v, want %v", name, err, want)
+			}
+		}
 	})
 }
 

@@ -84,6 +84,7 @@ type DB interface {
 // A request is what a check asks for.
 type request struct {
 	holding   fence.Holding
+	schema    string
 	locks     []string // declared
 	resources []string
 }
@@ -105,7 +106,7 @@ func (g *Guard) request(h fence.Holding, resources []string) (request, error) {
 			err = fence.CheckLock(r)
 		}
 	}
-	return request{h, locks, resources}, err
+	return request{h, g.schema(), locks, resources}, err
 }
 
 // resource is what an error of the whole request names.
