@@ -21,12 +21,15 @@ import (
 // stays when work fails: work would read from before the claim's wait.
 //
 // Work reads and writes through tx only; an error of it rolls back and is returned
-// as it is. A refusal of the guard is a [fence.StaleError] or a
-// [fence.OtherLockError]; nothing was changed. The same goes for an error that
-// matches [fence.ErrNotApplied]. After [ErrEnded], whatever else the error matches,
-// what a statement committed by itself is there, and nothing of what followed. After
-// any other error, such as
-// that of a connection that broke at the commit, the outcome is unknown.
+// as it is. It calls no other Do, which would commit before it, or wait until it is
+// ended for idling: [Tx.Bind] has one transaction change several resources.
+//
+// A refusal of the guard is a [fence.StaleError] or a [fence.OtherLockError];
+// nothing was changed. The same goes for an error that matches
+// [fence.ErrNotApplied]. After [ErrEnded], whatever else the error matches, what a
+// statement committed by itself is there, and nothing of what followed. After any
+// other error, such as that of a connection that broke at the commit, the outcome
+// is unknown.
 func (g *Guard) Do(ctx context.Context, db DB, h fence.Holding, resource string, work func(tx *Tx) error) error {
 	return g.do(ctx, db, h, resource, g.Isolation, work)
 }

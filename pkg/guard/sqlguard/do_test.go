@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -489,6 +490,17 @@ func TestAFurtherResourceIsBoundToo(t *testing.T) {
 		var other *fence.OtherLockError
 		if !errors.As(err, &other) || other.Resource != "doc/2" || other.Bound != "shop/other" || body(t, db) != "" {
 			t.Errorf("left %q with error %v, want that doc/2 has another lock", body(t, db), err)
+		}
+	})
+}
+
+// It would take a binding for one that another transaction then rolls back.
+func TestReadUncommittedIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		db, g := k.database(t)
+		g.Isolation = sql.LevelReadUncommitted
+		if err := k.write(t.Context(), db, g, 5, "five"); err == nil || !strings.Contains(err.Error(), "Guard.Isolation") || body(t, db) != "" {
+			t.Errorf("left %q with error %v, want that Guard.Isolation is refused", body(t, db), err)
 		}
 	})
 }

@@ -57,10 +57,10 @@
 //
 // # Transactions
 //
-// READ COMMITTED, REPEATABLE READ and SERIALIZABLE all do. Above READ COMMITTED,
-// PostgreSQL takes a token only after a claim, see [ErrUnclaimed]; Do makes it.
-// Behind pgbouncer in
-// transaction mode set default_query_exec_mode=exec, or another without prepared
+// READ COMMITTED, REPEATABLE READ and SERIALIZABLE all do; READ UNCOMMITTED does not,
+// but in PostgreSQL, where it is the same as READ COMMITTED. Above that, PostgreSQL
+// takes a token only after a claim, see [ErrUnclaimed]; Do makes it. Behind pgbouncer
+// in transaction mode set default_query_exec_mode=exec, or another without prepared
 // statements. Check several locks in one holding: they are locked in the order of
 // their names.
 //

@@ -33,7 +33,8 @@ type Guard struct {
 	Idle time.Duration
 
 	// Isolation is that of the transactions that Do begins. The zero value means
-	// that of the database.
+	// that of the database. READ UNCOMMITTED is refused: it believes bindings that
+	// are then rolled back.
 	Isolation sql.IsolationLevel
 
 	// Observer is told of every refusal. Nil means nobody is.
@@ -96,6 +97,9 @@ func (g *Guard) request(h fence.Holding, resources []string) (request, error) {
 	}
 	if g.Idle != 0 && g.Idle < time.Millisecond {
 		return request{}, fmt.Errorf("sqlguard: Guard.Idle is %v, want at least 1ms", g.Idle)
+	}
+	if g.Isolation == sql.LevelReadUncommitted {
+		return request{}, errors.New("sqlguard: Guard.Isolation is Read Uncommitted, want at least Read Committed")
 	}
 	if len(resources) == 0 {
 		return request{}, fmt.Errorf("%w: no resource is named", fence.ErrInvalid)
