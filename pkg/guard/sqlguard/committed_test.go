@@ -109,3 +109,57 @@ func TestAFailedStatementOfPostgreSQLRollsBack(t *testing.T) {
 		t.Errorf("left %q with error %v", body(t, db), err)
 	}
 }
+
+// PostgreSQL rolls back at the commit of what has failed, or fails there. Either is
+// its answer, and so no unknown outcome.
+func TestAConstraintThatIsBrokenIsNotApplied(t *testing.T) {
+	db, g := postgres.database(t)
+	exec(t, db, "CREATE TABLE seat (id INT, n INT UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+	for name, statements := range map[string][]string{
+		"a key that is there, passed over": {"INSERT INTO doc (id) VALUES (1)"},
+		"a key that is looked at later":    {"INSERT INTO seat VALUES (1, 1)", "INSERT INTO seat VALUES (2, 1)"},
+	} {
+		err := g.Do(t.Context(), db, holding(5), "doc/1", func(tx *sqlguard.Tx) error {
+			for _, s := range statements {
+				_, _ = tx.ExecContext(t.Context(), s)
+			}
+			return nil
+		})
+		if !errors.Is(err, fence.ErrNotApplied) {
+			t.Errorf("%s: got error %v, want ErrNotApplied", name, err)
+		}
+	}
+	// One that is rolled back to a savepoint is over.
+	if err := g.Do(t.Context(), db, holding(5), "doc/1", func(tx *sqlguard.Tx) error {
+		var errs []error
+		for _, s := range []string{"SAVEPOINT a", "INSERT INTO doc (id) VALUES (1)", "ROLLBACK TO SAVEPOINT a", "UPDATE doc SET body = 'five'"} {
+			_, err := tx.ExecContext(t.Context(), s)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs[0], errs[2], errs[3])
+	}); err != nil || body(t, db) != "five" {
+		t.Errorf("left %q with error %v", body(t, db), err)
+	}
+}
+
+// A coded error is that of a database.
+type coded string
+
+func (c coded) Error() string    { return "result is ambiguous" }
+func (c coded) SQLState() string { return string(c) }
+
+func TestWhatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
+	db, g := postgres.database(t)
+	for code, want := range map[coded]int{"40001": 3, "40003": 1} { // statement completion unknown
+		attempts := 0
+		err := g.Do(t.Context(), db, holding(5), "doc/1", func(*sqlguard.Tx) error {
+			if attempts++; attempts < 3 {
+				return code
+			}
+			return nil
+		})
+		if attempts != want || (want == 1) != errors.Is(err, code) {
+			t.Errorf("%s: %d attempts with error %v, want %d", string(code), attempts, err, want)
+		}
+	}
+}

@@ -116,7 +116,7 @@ func (g *Guard) once(ctx context.Context, db DB, r request, level sql.IsolationL
 		return notApplied(context.Cause(ctx))
 	}
 	if err := tx.Commit(); err != nil {
-		if repeatable(err) {
+		if undone(err) {
 			return notApplied(err)
 		}
 		return err

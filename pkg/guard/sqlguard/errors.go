@@ -3,6 +3,7 @@ package sqlguard
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,15 @@ func repeatable(err error) bool {
 	case 1213, 1205, 1020: // a deadlock, a lock timeout, a row that changed (MariaDB)
 		return true
 	}
-	return strings.HasPrefix(state(err), "40")
+	code := state(err)
+	return strings.HasPrefix(code, "40") && code != "40003" // of which the outcome is unknown
+}
+
+// undone reports whether the error of a commit is the database's answer that it has
+// rolled back: what is checked only then, such as a deferred constraint, has failed.
+func undone(err error) bool {
+	code := state(err)
+	return repeatable(err) || len(code) == 5 && slices.Contains([]string{"22", "23", "42", "44", "P0"}, code[:2])
 }
 
 // errChanged is for a fence or a binding that another transaction changed between

@@ -142,6 +142,9 @@ func (t *Tx) confirmed(ctx context.Context) error {
 }
 
 func (t *Tx) note(err error) error {
+	if err != nil {
+		t.sure = false // PostgreSQL may have to roll back, and would only say so at the commit
+	}
 	if t.end == nil && repeatable(err) {
 		t.end = err
 	}
