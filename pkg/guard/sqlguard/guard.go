@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
@@ -66,6 +67,7 @@ type Dialect interface {
 	now() string             // what table fence has in since
 	instant(t time.Time) any // the argument that compares with it
 	endsSilently() bool      // whether a failed statement may end the transaction, and the next begin another
+	longestBinding() int     // of the names of the locks of a resource, with one byte between, in bytes
 }
 
 // A Transaction is a [*sql.Tx], or what behaves as one. Commit is not called; it
@@ -109,6 +111,10 @@ func (g *Guard) request(h fence.Holding, resources []string) (request, error) {
 		if err == nil {
 			err = fence.CheckLock(r)
 		}
+	}
+	if n := len(strings.Join(locks, "\n")); err == nil && n > g.Dialect.longestBinding() {
+		err = fmt.Errorf("%w: the names of the %d declared locks have %d bytes, want at most %d",
+			fence.ErrInvalid, len(locks), n, g.Dialect.longestBinding())
 	}
 	return request{h, g.schema(), locks, resources}, err
 }

@@ -38,6 +38,7 @@ func (mysql) encode(name string) any  { return hex.EncodeToString([]byte(name)) 
 func (mysql) now() string             { return "UNIX_TIMESTAMP()" }
 func (mysql) instant(t time.Time) any { return t.Unix() }
 func (mysql) endsSilently() bool      { return true }
+func (mysql) longestBinding() int     { return 8192 }
 
 func (d mysql) check(ctx context.Context, tx Transaction, g *Guard, r request) error {
 	for lock, token := range r.holding.All() {

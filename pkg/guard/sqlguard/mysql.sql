@@ -11,5 +11,5 @@ CREATE TABLE IF NOT EXISTS {schema}.fence (
 -- The locks that share each resource, in the order of their names, one a line.
 CREATE TABLE IF NOT EXISTS {schema}.binding (
 	resource VARBINARY(576) PRIMARY KEY,
-	locks    VARBINARY(8192) NOT NULL
+	locks    VARBINARY({longest}) NOT NULL
 ) ENGINE = InnoDB;

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -170,6 +171,31 @@ func TestWhereASessionLooksForTablesDoesNotMatter(t *testing.T) {
 		exec(t, there, "CREATE TEMPORARY TABLE fence (lock_ INT)")
 		if err := g.Claim(t.Context(), there, holding(5), "doc/1"); !isStale(err, 5, 6) {
 			t.Errorf("got error %v, want that 5 is stale", err)
+		}
+	})
+}
+
+// Without strictness MySQL would cut the list off.
+func TestTooLongAListOfLocksIsRefusedByMySQL(t *testing.T) {
+	eachWay(t, func(t *testing.T, k kind) {
+		db, g := k.database(t)
+		for i := range 16 {
+			g.Locks = append(g.Locks, fmt.Sprintf("shop/%02d%s", i, strings.Repeat("x", 560)))
+		}
+		h := fence.Holding{Lock: g.Locks[0], Token: 5}
+		err := g.Claim(t.Context(), db, h, "doc/1")
+		if k.dialect == sqlguard.MySQL {
+			if !errors.Is(err, fence.ErrInvalid) || !strings.Contains(err.Error(), "16 declared locks") {
+				t.Errorf("got error %v, want that these are too long", err)
+			}
+			if err := g.Reset(t.Context(), db, h, "doc/1"); !errors.Is(err, fence.ErrInvalid) {
+				t.Errorf("reset with error %v", err)
+			}
+			g.Locks = g.Locks[:14]
+			err = g.Claim(t.Context(), db, h, "doc/1")
+		}
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

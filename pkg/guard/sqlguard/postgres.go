@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ func (postgres) encode(name string) any  { return name }
 func (postgres) now() string             { return "clock_timestamp()" }
 func (postgres) instant(t time.Time) any { return t }
 func (postgres) endsSilently() bool      { return false } // it fails all that follows
+func (postgres) longestBinding() int     { return math.MaxInt }
 
 // Statement returns the whole check as one statement, for pgx and whatever else
 // does not use database/sql:

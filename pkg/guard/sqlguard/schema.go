@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -29,7 +30,7 @@ func (g *Guard) table(name string) string { return g.schema() + "." + name }
 // the schema, to select, insert and update in its tables, and in PostgreSQL to
 // execute its function.
 func (g *Guard) Statements() []string {
-	text := strings.NewReplacer("{schema}", g.schema(), "{seed}", "1885435756").Replace(g.Dialect.statements())
+	text := strings.NewReplacer("{schema}", g.schema(), "{seed}", "1885435756", "{longest}", strconv.Itoa(g.Dialect.longestBinding())).Replace(g.Dialect.statements())
 	return strings.Split(strings.TrimSpace(text), "\n\n")
 }
 
