@@ -1,7 +1,6 @@
 package sqlguard_test
 
 import (
-	"cmp"
 	"database/sql"
 	"errors"
 	"strings"
@@ -242,7 +241,7 @@ func TestASourceOfSmallerTokensTakesOver(t *testing.T) {
 			t.Errorf("got error %v, want that it is stale", err)
 		}
 		var newest fence.Token
-		if err := db.QueryRow("SELECT MAX(token) FROM " + cmp.Or(g.Schema, "pawl") + ".fence").Scan(&newest); err != nil {
+		if err := db.QueryRow("SELECT MAX(token) FROM " + schemaOf(g) + ".fence").Scan(&newest); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Claim(t.Context(), db, holding(newest+revision), "doc/1"); err != nil {

@@ -66,6 +66,7 @@ type Dialect interface {
 	encode(name string) any  // the argument for a name
 	now() string             // what table fence has in since
 	instant(t time.Time) any // the argument that compares with it
+	insertMissing() string   // a statement with %s for a table and %s for a row, which may be there
 	endsSilently() bool      // whether a failed statement may end the transaction, and the next begin another
 	longestBinding() int     // of the names of the locks of a resource, with one byte between, in bytes
 }

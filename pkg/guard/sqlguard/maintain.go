@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -107,7 +106,7 @@ func (g *Guard) reset(ctx context.Context, tx *sql.Tx, r request) error {
 }
 
 // Prune forgets the locks whose last new token was seen before a time, and the
-// resources that are bound to no others, and returns how many locks these were. It
+// resources of whose locks none is known any more, and returns how many locks these were. It
 // is safe if no holder that was replaced before that time is still to write: a
 // month is a good choice, where no process sleeps for longer.
 func (g *Guard) Prune(ctx context.Context, db DB, before time.Time) (locks int, err error) {
@@ -138,21 +137,59 @@ func (g *Guard) prune(ctx context.Context, tx *sql.Tx, before time.Time) (int, e
 			return 0, err
 		}
 	}
+	return len(old), g.unbind(ctx, tx)
+}
+
+// unbind forgets the resources of whose locks none is known any more, since now or
+// since earlier.
+func (g *Guard) unbind(ctx context.Context, tx *sql.Tx) error {
+	d := g.Dialect
 	bindings, err := strs(tx.QueryContext(ctx, "SELECT DISTINCT locks FROM "+g.table("binding")))
 	if err != nil {
-		return 0, err
+		return err
+	}
+	all, err := strs(tx.QueryContext(ctx, "SELECT "+d.lock()+" FROM "+g.table("fence")))
+	if err != nil {
+		return err
+	}
+	known := make(map[string]bool) // false of a lock that is reserved
+	for _, lock := range all {
+		known[lock] = true
 	}
 	for _, locks := range bindings {
-		known := func(lock string) bool { return !slices.Contains(old, lock) }
-		if slices.ContainsFunc(strings.Split(locks, "\n"), known) {
+		free := true
+		for lock := range strings.SplitSeq(locks, "\n") {
+			if _, looked := known[lock]; free && !looked {
+				if known[lock], err = g.reserve(ctx, tx, lock); err != nil {
+					return err
+				}
+			}
+			free = free && !known[lock]
+		}
+		if !free {
 			continue
 		}
 		_, err := tx.ExecContext(ctx, "DELETE FROM "+g.table("binding")+" WHERE locks = "+d.name(1), d.encode(locks))
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return len(old), nil
+	_, err = tx.ExecContext(ctx, "DELETE FROM "+g.table("fence")+" WHERE token = 0")
+	return err
+}
+
+// reserve puts a row without a token in the place of the one that a lock does not
+// have: who checks it waits, and finds the bindings as they are then. It reports
+// whether somebody was faster, so that the lock is known.
+func (g *Guard) reserve(ctx context.Context, tx *sql.Tx, lock string) (known bool, err error) {
+	d := g.Dialect
+	result, err := tx.ExecContext(ctx, fmt.Sprintf(d.insertMissing(), g.table("fence"),
+		"("+d.lock()+", token, since) VALUES ("+d.name(1)+", 0, "+d.now()+")"), d.encode(lock))
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == 0, err
 }
 
 // maintain makes one transaction that no holder's token is needed for.

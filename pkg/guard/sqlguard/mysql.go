@@ -37,6 +37,7 @@ func (mysql) name(int) string         { return "UNHEX(?)" }
 func (mysql) encode(name string) any  { return hex.EncodeToString([]byte(name)) }
 func (mysql) now() string             { return "UNIX_TIMESTAMP()" }
 func (mysql) instant(t time.Time) any { return t.Unix() }
+func (mysql) insertMissing() string   { return "INSERT IGNORE INTO %s %s" }
 func (mysql) endsSilently() bool      { return true }
 func (mysql) longestBinding() int     { return 8192 }
 

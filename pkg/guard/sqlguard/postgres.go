@@ -28,6 +28,7 @@ func (d postgres) name(n int) string     { return d.mark(n) }
 func (postgres) encode(name string) any  { return name }
 func (postgres) now() string             { return "clock_timestamp()" }
 func (postgres) instant(t time.Time) any { return t }
+func (postgres) insertMissing() string   { return "INSERT INTO %s %s ON CONFLICT DO NOTHING" }
 func (postgres) endsSilently() bool      { return false } // it fails all that follows
 func (postgres) longestBinding() int     { return math.MaxInt }
 
