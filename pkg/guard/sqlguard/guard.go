@@ -85,6 +85,8 @@ type DB interface {
 	Conn(ctx context.Context) (*sql.Conn, error)
 }
 
+var errNoDialect = errors.New("sqlguard: Guard.Dialect is missing")
+
 // A request is what a check asks for.
 type request struct {
 	holding   fence.Holding
@@ -96,7 +98,7 @@ type request struct {
 // request refuses what needs no database to be refused.
 func (g *Guard) request(h fence.Holding, resources []string) (request, error) {
 	if g.Dialect == nil {
-		return request{}, errors.New("sqlguard: Guard.Dialect is missing")
+		return request{}, errNoDialect
 	}
 	if g.Idle != 0 && g.Idle < time.Millisecond {
 		return request{}, fmt.Errorf("sqlguard: Guard.Idle is %v, want at least 1ms", g.Idle)

@@ -28,6 +28,9 @@ func (g *Guard) Seen(ctx context.Context, q Querier, resource string) (map[strin
 }
 
 func (g *Guard) seen(ctx context.Context, q Querier, resource string) (map[string]fence.Token, error) {
+	if g.Dialect == nil {
+		return nil, errNoDialect
+	}
 	d := g.Dialect
 	bound, err := strs(q.QueryContext(ctx,
 		"SELECT locks FROM "+g.table("binding")+" WHERE resource = "+d.name(1), d.encode(resource)))
@@ -111,7 +114,7 @@ func (g *Guard) reset(ctx context.Context, tx *sql.Tx, r request) error {
 // month is a good choice, where no process sleeps for longer.
 func (g *Guard) Prune(ctx context.Context, db DB, before time.Time) (locks int, err error) {
 	if g.Dialect == nil {
-		return 0, errors.New("sqlguard: Guard.Dialect is missing")
+		return 0, errNoDialect
 	}
 	err = g.maintain(ctx, db, func(tx *sql.Tx) error {
 		locks, err = g.prune(ctx, tx, before)

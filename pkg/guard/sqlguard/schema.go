@@ -29,7 +29,13 @@ func (g *Guard) table(name string) string { return g.schema() + "." + name }
 // whatever applies migrations. They may be applied again. Who writes needs to use
 // the schema, to select, insert and update in its tables, and in PostgreSQL to
 // execute its function.
+//
+// A guard without a dialect has no SQL: what Statements, Columns and Audit return
+// then says so to who executes it.
 func (g *Guard) Statements() []string {
+	if g.Dialect == nil {
+		return []string{errNoDialect.Error()}
+	}
 	text := strings.NewReplacer("{schema}", g.schema(), "{seed}", "1885435756", "{longest}", strconv.Itoa(g.Dialect.longestBinding())).Replace(g.Dialect.statements())
 	return strings.Split(strings.TrimSpace(text), "\n\n")
 }
@@ -37,6 +43,9 @@ func (g *Guard) Statements() []string {
 // Columns returns the statement that adds to a table what Update and Audit need
 // in each row. Rows that are there already take any lock and any token at first.
 func (g *Guard) Columns(table string) string {
+	if g.Dialect == nil {
+		return errNoDialect.Error()
+	}
 	// A plain comparison with NULL is never true, and a token needs 64 bits.
 	return fmt.Sprintf(`ALTER TABLE %s
 	ADD COLUMN fence_lock  %s NOT NULL DEFAULT '',
@@ -55,6 +64,9 @@ func (g *Guard) Columns(table string) string {
 // It cannot see a forged row that carries the newest token, nor a late one behind
 // a claim that was followed by no write. A table without history tells nothing.
 func (g *Guard) Audit(table, order string) string {
+	if g.Dialect == nil {
+		return errNoDialect.Error()
+	}
 	return fmt.Sprintf(`SELECT history.*, CASE
 	WHEN fence_bare = 1 THEN 'no token'
 	WHEN fence_newest IS NULL THEN 'unknown lock'
