@@ -3,7 +3,9 @@ package redisguard_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -251,5 +253,20 @@ func TestAFenceIsNeverData(t *testing.T) {
 	}
 	if err := guard(client).Set(t.Context(), holding(5), key, "five"); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got error %v, want that 5 is stale", err)
+	}
+}
+
+func TestAGuardWithoutDoSaysSo(t *testing.T) {
+	g, ctx, h := new(redisguard.Guard), t.Context(), holding(5)
+	_, run := g.Run(ctx, h, "", []string{"key"})
+	_, seen := g.Seen(ctx, "key")
+	_, prune := g.Prune(ctx, "", time.Now())
+	for name, err := range map[string]error{
+		"Set": g.Set(ctx, h, "key", 1), "Delete": g.Delete(ctx, h, "key"), "Claim": g.Claim(ctx, h, "key"),
+		"Run": run, "Seen": seen, "Reset": g.Reset(ctx, h, "key"), "Prune": prune,
+	} {
+		if err == nil || !strings.Contains(err.Error(), "Guard.Do is missing") {
+			t.Errorf("%s: got error %v", name, err)
+		}
 	}
 }

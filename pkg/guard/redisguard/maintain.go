@@ -91,7 +91,7 @@ func (g *Guard) Reset(ctx context.Context, h fence.Holding, key string) error {
 func (g *Guard) Prune(ctx context.Context, prefix string, before time.Time) (keys int, err error) {
 	for _, form := range []struct{ begin, end string }{{"fence:{", "}"}, {"fence/", ""}} {
 		for cursor := "0"; ; {
-			answer, err := g.Do(ctx, "SCAN", cursor, "MATCH", form.begin+literal.Replace(prefix)+"*", "COUNT", 1000)
+			answer, err := g.do(ctx, "SCAN", cursor, "MATCH", form.begin+literal.Replace(prefix)+"*", "COUNT", 1000)
 			if err != nil {
 				return keys, fmt.Errorf("redisguard: prune: %w", err)
 			}

@@ -117,9 +117,6 @@ func (g *Guard) send(ctx context.Context, h fence.Holding, s script, writes bool
 	if writes {
 		id = rand.Text()
 	}
-	if g.Do == nil {
-		return nil, errors.New("redisguard: Guard.Do is missing")
-	}
 	own := []any{len(fences), len(locks), len(tokens), id, time.Now().UnixMilli()}
 	answer, err := g.eval(ctx, s, append(fences, keys...), slices.Concat(own, locks, tokens, args))
 	if err != nil {
@@ -159,12 +156,19 @@ func (g *Guard) eval(ctx context.Context, s script, keys []string, args []any) (
 		command = append(command, k)
 	}
 	command = append(command, args...)
-	answer, err := g.Do(ctx, command...)
+	answer, err := g.do(ctx, command...)
 	if forgotten(err) {
 		command[0], command[1] = "EVAL", s.text
-		answer, err = g.Do(ctx, command...)
+		answer, err = g.do(ctx, command...)
 	}
 	return answer, err
+}
+
+func (g *Guard) do(ctx context.Context, command ...any) (any, error) {
+	if g.Do == nil {
+		return nil, fmt.Errorf("%w: Guard.Do is missing", fence.ErrNotApplied)
+	}
+	return g.Do(ctx, command...)
 }
 
 // forgotten reports whether Redis does not have the script, as after a restart,

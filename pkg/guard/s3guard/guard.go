@@ -104,6 +104,17 @@ func (g *Guard) dataPrefix() string {
 // resource names an object in S3's own terms.
 func (g *Guard) resource(key string) string { return "s3://" + g.Bucket + "/" + key }
 
+// ready fails for a guard that reaches nothing.
+func (g *Guard) ready() error {
+	switch {
+	case g.Client == nil:
+		return fmt.Errorf("%w: Guard.Client is missing", fence.ErrNotApplied)
+	case g.Bucket == "":
+		return fmt.Errorf("%w: Guard.Bucket is missing", fence.ErrNotApplied)
+	}
+	return nil
+}
+
 // longestKey is what S3 takes.
 const longestKey = 1024
 
@@ -111,6 +122,9 @@ const longestKey = 1024
 // long a key, and those that a pointer or S3's listing, which is XML, cannot name.
 // One among the data would be swept away.
 func (g *Guard) check(key string) error {
+	if err := g.ready(); err != nil {
+		return err
+	}
 	if err := fence.CheckName(key, longestKey-len(g.dataKey(""))); err != nil {
 		return fmt.Errorf("%w: the key: %w", fence.ErrNotApplied, err)
 	}

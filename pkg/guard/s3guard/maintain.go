@@ -111,6 +111,9 @@ func (g *Guard) Prune(ctx context.Context, prefix string, before time.Time) (obj
 // pointers visits those whose keys begin with prefix, until visit returns false.
 func (g *Guard) pointers(ctx context.Context, prefix string,
 	visit func(key string, o types.Object, p *pointer) bool) error {
+	if err := g.ready(); err != nil {
+		return err
+	}
 	pages := s3.NewListObjectsV2Paginator(g.Client, &s3.ListObjectsV2Input{
 		Bucket: &g.Bucket, Prefix: aws.String(prefix), ExpectedBucketOwner: set(g.ExpectedBucketOwner),
 	})

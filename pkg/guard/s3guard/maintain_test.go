@@ -147,3 +147,25 @@ func TestAKeyThatAListingCannotNameIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAGuardWithoutClientOrBucketSaysSo(t *testing.T) {
+	whole, _ := newGuard(t)
+	for field, g := range map[string]*s3guard.Guard{"Client": {Bucket: whole.Bucket}, "Bucket": {Client: whole.Client}} {
+		ctx, h := t.Context(), holding(5)
+		_, stat := g.Stat(ctx, "key")
+		_, get := g.Get(ctx, "key")
+		_, seen := g.Seen(ctx, "key")
+		_, prune := g.Prune(ctx, "", time.Now())
+		_, sweep := g.Sweep(ctx, "", time.Now())
+		for name, err := range map[string]error{
+			"Claim": g.Claim(ctx, h, "key"), "Write": g.Write(ctx, h, "key", strings.NewReader(""), s3guard.About{}),
+			"Delete": g.Delete(ctx, h, "key"), "Reset": g.Reset(ctx, h, "key"), "Stat": stat, "Get": get, "Seen": seen,
+			"List":  g.List(ctx, "", func(string, s3guard.Info) bool { return true }),
+			"Prune": prune, "Sweep": sweep,
+		} {
+			if err == nil || !strings.Contains(err.Error(), "Guard."+field+" is missing") {
+				t.Errorf("%s: got error %v, want that Guard.%s is missing", name, err, field)
+			}
+		}
+	}
+}

@@ -24,6 +24,9 @@ import (
 // good choice. It makes one request for each object, and two for every 1,000 data
 // objects.
 func (g *Guard) Sweep(ctx context.Context, prefix string, before time.Time) (deleted int, err error) {
+	if err := g.ready(); err != nil {
+		return 0, fmt.Errorf("s3guard: sweep: %w", err)
+	}
 	var left leftAlone
 	pages := s3.NewListObjectsV2Paginator(g.Client, &s3.ListObjectsV2Input{
 		Bucket:              &g.Bucket,

@@ -2,13 +2,16 @@ package dynamoguard_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/guard/dynamoguard"
 )
 
 // Somebody took one of the guard's attributes away, and nobody may write any more.
@@ -42,6 +45,26 @@ func TestResetRepairsAnItemThatLacksOneOfTheGuardsAttributes(t *testing.T) {
 		}
 		if err := x.guard().Reset(t.Context(), holding(6), x.name, x.key(name)); !errors.Is(err, fence.ErrInvalid) {
 			t.Errorf("%s, which is the caller's, was reset with error %v", name, err)
+		}
+	}
+}
+
+func TestAGuardWithoutAClientSaysSo(t *testing.T) {
+	x := newTable(t)
+	g, ctx, h := new(dynamoguard.Guard), t.Context(), holding(5)
+	_, update := g.UpdateItem(ctx, h, x.becomes("a", "paid"))
+	_, put := g.PutItem(ctx, h, &dynamodb.PutItemInput{TableName: &x.name, Item: x.key("a")})
+	_, remove := g.DeleteItem(ctx, h, &dynamodb.DeleteItemInput{TableName: &x.name, Key: x.key("a")})
+	_, transact := g.TransactWriteItems(ctx, h, new(dynamodb.TransactWriteItemsInput))
+	_, fenced := g.TransactFenced(ctx, h, x.name, x.key("a"), new(dynamodb.TransactWriteItemsInput))
+	_, seen := g.Seen(ctx, x.name, x.key("a"))
+	_, prune := g.Prune(ctx, &dynamodb.ScanInput{TableName: &x.name}, time.Now())
+	for name, err := range map[string]error{
+		"UpdateItem": update, "PutItem": put, "DeleteItem": remove, "TransactWriteItems": transact, "TransactFenced": fenced,
+		"Claim": g.Claim(ctx, h, x.name, x.key("a")), "Seen": seen, "Reset": g.Reset(ctx, h, x.name, x.key("a")), "Prune": prune,
+	} {
+		if err == nil || !strings.Contains(err.Error(), "Guard.Client is missing") {
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
