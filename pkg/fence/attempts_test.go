@@ -15,7 +15,8 @@ import (
 func TestARefusalOverHTTPSaysThatAnEarlierAttemptMayHaveBeenApplied(t *testing.T) {
 	applied, seen := 0, fence.Token(5)
 	server := httptest.NewServer(fence.Handler{Required: true, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		lock, token := fence.FromContext(r.Context())
+		h := fence.HoldingFrom(r.Context())
+		lock, token := h.Lock, h.Token
 		switch {
 		case r.URL.Path == "/before":
 		case seen > token:
@@ -29,7 +30,7 @@ func TestARefusalOverHTTPSaysThatAnEarlierAttemptMayHaveBeenApplied(t *testing.T
 	defer server.Close()
 	client := &http.Client{Transport: fence.Transport{}}
 	post := func(path string) error {
-		r, err := http.NewRequestWithContext(fence.NewContext(t.Context(), "bank/7", 5), http.MethodPost, server.URL+path, strings.NewReader("x"))
+		r, err := http.NewRequestWithContext(fence.NewContext(t.Context(), fence.Holding{Lock: "bank/7", Token: 5}), http.MethodPost, server.URL+path, strings.NewReader("x"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,8 @@ func TestATokenTravelsOverHTTPAndAStaleWriteComesBack(t *testing.T) {
 	stale := &fence.StaleError{Lock: "payments/é", Token: 17, Seen: 18, Resource: "orders, row 42"}
 	other := &fence.OtherLockError{Lock: "payments/é", Bound: "payments/e", Resource: "orders, row 42"}
 	server := httptest.NewServer(fence.Handler{Required: true, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		lock, token := fence.FromContext(r.Context())
+		h := fence.HoldingFrom(r.Context())
+		lock, token := h.Lock, h.Token
 		if token == 17 && lock == "payments/é" {
 			if !fence.WriteRefusal(w, fence.Settled(&fence.StaleError{Lock: lock, Token: 17, Seen: 18, Resource: stale.Resource})) {
 				t.Error("a stale error was not written")
@@ -87,7 +88,7 @@ func TestATokenTravelsOverHTTPAndAStaleWriteComesBack(t *testing.T) {
 	})})
 	defer server.Close()
 	get := func(lock string, token fence.Token, client *http.Client) (*http.Response, error) {
-		r, err := http.NewRequestWithContext(fence.NewContext(t.Context(), lock, token), http.MethodGet, server.URL, nil)
+		r, err := http.NewRequestWithContext(fence.NewContext(t.Context(), fence.Holding{Lock: lock, Token: token}), http.MethodGet, server.URL, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +116,7 @@ func TestATokenTravelsOverHTTPAndAStaleWriteComesBack(t *testing.T) {
 	if a, err := get("payments/é", 18, fenced); err != nil || a.StatusCode != http.StatusOK || fence.ReadRefusal(a) != nil {
 		t.Errorf("a write that is not stale: got %v, %v", a, err)
 	}
-	if a, err := get("payments/é", 0, fenced); err != nil || a.StatusCode != http.StatusPreconditionRequired {
+	if a, err := get("payments/é", 18, http.DefaultClient); err != nil || a.StatusCode != http.StatusPreconditionRequired {
 		t.Errorf("without a token: got %v, %v", a, err)
 	}
 	if _, err := get("payments/é", fence.Max+1, fenced); !errors.Is(err, fence.ErrInvalid) {

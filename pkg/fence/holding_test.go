@@ -32,6 +32,7 @@ func TestAHoldingIsSomebodysOrRefused(t *testing.T) {
 		"a second without token":  {Holding{Lock: "a/b", Token: 1, With: map[string]Token{"a/c": 0}}, false},
 		"a second without a name": {Holding{Lock: "a/b", Token: 1, With: map[string]Token{"": 1}}, false},
 		"two tokens of a lock":    {Holding{Lock: "a/b", Token: 1, With: map[string]Token{"a/b": 2}}, false},
+		"the same token twice":    {Holding{Lock: "a/b", Token: 1, With: map[string]Token{"a/b": 1}}, false},
 	} {
 		if err := c.h.Check(); c.want != (err == nil) || err != nil && !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: got error %v", name, err)

@@ -10,7 +10,8 @@ import (
 )
 
 // A Transport is an [http.RoundTripper] that sends the token of a request's
-// context along, if it has one.
+// context along, if that carries a holding. See [HeaderFrom] for those that it does
+// not send.
 type Transport struct {
 	// Base sends the requests. Nil means [http.DefaultTransport].
 	Base http.RoundTripper
@@ -22,16 +23,15 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	lock, token := FromContext(r.Context())
-	if token == 0 {
-		return base.RoundTrip(r)
-	}
-	value, err := FormatHeader(lock, token)
+	value, err := HeaderFrom(r.Context())
 	if err != nil {
 		if r.Body != nil {
 			r.Body.Close()
 		}
 		return nil, err
+	}
+	if value == "" {
+		return base.RoundTrip(r)
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set(Header, value)
@@ -58,7 +58,7 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeProblem(w, problem{Status: http.StatusBadRequest, Code: "invalid", Detail: err.Error()})
 			return
 		}
-		r = r.WithContext(NewContext(r.Context(), lock, token))
+		r = r.WithContext(NewContext(r.Context(), Holding{Lock: lock, Token: token}))
 	case len(values) > 1:
 		writeProblem(w, problem{Status: http.StatusBadRequest, Code: "invalid", Detail: Header + " is given twice"})
 		return

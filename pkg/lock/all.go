@@ -31,7 +31,7 @@ func (c *Client) DoAll(ctx context.Context, locks []string, work func(context.Co
 	}
 	tokens := make(map[string]fence.Token, len(locks))
 	return c.doAll(ctx, locks, tokens, func(ctx context.Context) error {
-		return work(fence.NewContext(ctx, "", 0), tokens)
+		return work(fence.NewContext(ctx, fence.Holding{}), tokens)
 	})
 }
 

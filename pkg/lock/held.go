@@ -50,7 +50,7 @@ const suspendCheck = time.Second
 // hold starts to keep a lease that was granted by a request sent at asked.
 func (c *Client) hold(parent context.Context, name string, l lease.Lease, asked time.Time) *Held {
 	h := &Held{client: c, name: name, lease: l, lost: make(chan struct{})}
-	h.ctx, h.end = context.WithCancelCause(fence.NewContext(parent, name, l.Token))
+	h.ctx, h.end = context.WithCancelCause(fence.NewContext(parent, fence.Holding{Lock: name, Token: l.Token}))
 	h.runsOut = asked.Add(l.Remaining)
 	h.until = h.runsOut.Add(-c.margin())
 	h.mu.Lock() // the timers may go off at once

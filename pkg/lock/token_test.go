@@ -14,8 +14,8 @@ func TestTheContextOfTheWorkCarriesTheToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &lock.Client{Service: new(lease.Memory)}
 		err := c.Do(t.Context(), "orders/42", func(ctx context.Context, token fence.Token) error {
-			if name, carried := fence.FromContext(ctx); name != "orders/42" || carried != token {
-				t.Errorf("the context carries %d of %q, want %d of orders/42", carried, name, token)
+			if h := fence.HoldingFrom(ctx); h.Lock != "orders/42" || h.Token != token {
+				t.Errorf("the context carries %d of %q, want %d of orders/42", h.Token, h.Lock, token)
 			}
 			return nil
 		})
@@ -30,7 +30,7 @@ func TestTheContextOfSeveralLocksCarriesNoToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &lock.Client{Service: new(lease.Memory)}
 		err := c.DoAll(t.Context(), []string{"orders/2", "orders/1"}, func(ctx context.Context, tokens map[string]fence.Token) error {
-			if _, carried := fence.FromContext(ctx); carried != 0 || len(tokens) != 2 {
+			if carried := fence.HoldingFrom(ctx).Token; carried != 0 || len(tokens) != 2 {
 				t.Errorf("the context carries %d, and the tokens are %v", carried, tokens)
 			}
 			return nil

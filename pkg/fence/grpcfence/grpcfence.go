@@ -66,7 +66,7 @@ func (s Server) receive(ctx context.Context) (context.Context, error) {
 		if err != nil {
 			return ctx, status.Error(codes.InvalidArgument, err.Error())
 		}
-		return fence.NewContext(ctx, lock, token), nil
+		return fence.NewContext(ctx, fence.Holding{Lock: lock, Token: token}), nil
 	case len(values) > 1:
 		return ctx, status.Error(codes.InvalidArgument, key+" is given twice")
 	case s.Required:
@@ -75,7 +75,7 @@ func (s Server) receive(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
-// UnaryClient sends the token of the context along, and turns the status of a
+// UnaryClient sends the token of the context along, see [fence.HeaderFrom], and turns the status of a
 // refusal into a [fence.StaleError] or [fence.OtherLockError].
 func UnaryClient(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, err := send(ctx)
@@ -104,13 +104,9 @@ type clientStream struct{ grpc.ClientStream }
 func (s clientStream) RecvMsg(m any) error { return fromStatus(s.ClientStream.RecvMsg(m)) }
 
 func send(ctx context.Context) (context.Context, error) {
-	lock, token := fence.FromContext(ctx)
-	if token == 0 {
-		return ctx, nil
-	}
-	value, err := fence.FormatHeader(lock, token)
-	if err != nil {
-		return nil, err
+	value, err := fence.HeaderFrom(ctx)
+	if err != nil || value == "" {
+		return ctx, err
 	}
 	return metadata.AppendToOutgoingContext(ctx, key, value), nil
 }

@@ -28,7 +28,8 @@ var (
 
 // write is what both kinds of handler do.
 func write(ctx context.Context) error {
-	got, token := fence.FromContext(ctx)
+	h := fence.HoldingFrom(ctx)
+	got, token := h.Lock, h.Token
 	switch {
 	case token == 0:
 		return nil
@@ -95,10 +96,10 @@ var calls = map[string]func(context.Context, *grpc.ClientConn) error{"unary": un
 func TestATokenTravelsOverGRPCAndAStaleWriteComesBack(t *testing.T) {
 	c := dial(t, grpcfence.Server{Required: true})
 	for name, call := range calls {
-		if err := call(fence.NewContext(t.Context(), lock, 18), c); err != nil {
+		if err := call(fence.NewContext(t.Context(), fence.Holding{Lock: lock, Token: 18}), c); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		err := call(fence.NewContext(t.Context(), lock, 17), c)
+		err := call(fence.NewContext(t.Context(), fence.Holding{Lock: lock, Token: 17}), c)
 		var got *fence.StaleError
 		if !errors.As(err, &got) || *got != *stale || !errors.Is(err, fence.ErrStale) {
 			t.Errorf("%s: got %v, want %v", name, err, stale)
@@ -106,7 +107,7 @@ func TestATokenTravelsOverGRPCAndAStaleWriteComesBack(t *testing.T) {
 		if status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("%s: the status is %v", name, status.Code(err))
 		}
-		err = call(fence.NewContext(t.Context(), lock, 16), c)
+		err = call(fence.NewContext(t.Context(), fence.Holding{Lock: lock, Token: 16}), c)
 		var bound *fence.OtherLockError
 		if !errors.As(err, &bound) || *bound != *other || !errors.Is(err, fence.ErrOtherLock) {
 			t.Errorf("%s: got %v, want %v", name, err, other)
@@ -123,8 +124,13 @@ func TestATokenThatIsNoneGoesNoFurther(t *testing.T) {
 		if err := call(t.Context(), optional); err != nil {
 			t.Errorf("%s, without a token that is not required: got %v", name, err)
 		}
-		if err := call(fence.NewContext(t.Context(), lock, fence.Max+1), optional); !errors.Is(err, fence.ErrInvalid) {
+		if err := call(fence.NewContext(t.Context(), fence.Holding{Lock: lock, Token: fence.Max + 1}), optional); !errors.Is(err, fence.ErrInvalid) {
 			t.Errorf("%s, with too large a token: got %v", name, err)
+		}
+		for _, nobody := range []fence.Holding{{}, {Lock: lock}} {
+			if err := call(fence.NewContext(t.Context(), nobody), optional); !errors.Is(err, fence.ErrInvalid) {
+				t.Errorf("%s, with a context that says it is nobody's: got %v", name, err)
+			}
 		}
 		for _, values := range [][]string{{"fencing-token", "nonsense"}, {"fencing-token", `17;lock=%"a/b"`, "fencing-token", `17;lock=%"a/b"`}} {
 			ctx := metadata.AppendToOutgoingContext(t.Context(), values...)
@@ -138,7 +144,7 @@ func TestATokenThatIsNoneGoesNoFurther(t *testing.T) {
 func TestOtherErrorsPassThrough(t *testing.T) {
 	c := dial(t, grpcfence.Server{})
 	for name, call := range calls {
-		if err := call(fence.NewContext(t.Context(), "payments/other", 17), c); status.Code(err) != codes.Internal || errors.Is(err, fence.ErrStale) {
+		if err := call(fence.NewContext(t.Context(), fence.Holding{Lock: "payments/other", Token: 17}), c); status.Code(err) != codes.Internal || errors.Is(err, fence.ErrStale) {
 			t.Errorf("%s: got %v, want what the handler returned", name, err)
 		}
 	}
