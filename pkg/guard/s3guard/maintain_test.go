@@ -169,3 +169,23 @@ func TestAGuardWithoutClientOrBucketSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// A wrong token of one lock shuts the object for its holders, whichever of the locks
+// the operator holds.
+func TestResetForgetsTheTokensOfAllDeclaredLocks(t *testing.T) {
+	g, _ := newGuard(t)
+	const other = "studio/reels/7"
+	g.Locks = []string{lock, other}
+	if err := g.Claim(t.Context(), fence.Holding{Lock: other, Token: fence.Max}, "film.mp4"); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Reset(t.Context(), holding(5), "film.mp4"); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := g.Seen(t.Context(), "film.mp4"); err != nil || seen[lock] != 5 || seen[other] != 0 || len(seen) != 2 {
+		t.Errorf("it has seen %v, error %v, want 5 and none", seen, err)
+	}
+	if err := g.Claim(t.Context(), fence.Holding{Lock: other, Token: 6}, "film.mp4"); err != nil {
+		t.Error(err)
+	}
+}

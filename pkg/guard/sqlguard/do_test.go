@@ -61,6 +61,38 @@ func TestAStatementRepeatedAfterADeadlockReplacesNothingNewer(t *testing.T) {
 	})
 }
 
+// The error of a query may come while its rows are read, and be passed over there.
+func TestAQueryThatMetADeadlockWhileItWasReadIsSeen(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		db, g := k.database(t)
+		exec(t, db, "INSERT INTO doc (id, body) VALUES (2, ''), (3, ''), (4, ''), (5, ''), (6, ''), (7, ''), (8, '')")
+		attempts := 0
+		var repeated error
+		err := g.Do(t.Context(), db, holding(5), "doc/1", func(tx *sqlguard.Tx) error {
+			if attempts++; attempts > 1 {
+				return nil
+			}
+			_ = k.deadlock(t, db, func(id int, _ string) error {
+				rows, err := tx.QueryContext(t.Context(), k.marks.Replace("SELECT body FROM doc WHERE id BETWEEN 2 AND $1 ORDER BY id FOR UPDATE"), id)
+				if err != nil {
+					return err
+				}
+				for rows.Next() {
+				}
+				return errors.Join(rows.Err(), rows.Close())
+			})
+			if err := k.write(t.Context(), db, g, 6, "six"); err != nil {
+				t.Fatal(err)
+			}
+			repeated = k.set(t.Context(), tx, 1, "five, late")
+			return nil
+		})
+		if got := body(t, db); !isStale(err, 5, 6) || repeated == nil || got != "six" {
+			t.Errorf("left %q with error %v, the repeated statement had %v; want six, and that 5 is stale", got, err, repeated)
+		}
+	})
+}
+
 // deadlock makes the transaction the victim that set writes in, and returns the
 // error of its statement.
 func (k kind) deadlock(t *testing.T, db *sql.DB, set func(id int, text string) error) error {
