@@ -29,8 +29,8 @@ const MaxLock = 63 + 1 + 512
 // full name of a lock: UTF-8 of 1 to [MaxLock] bytes without control characters.
 func CheckLock(name string) error { return CheckName(name, MaxLock) }
 
-// CheckName is CheckLock for what a guard protects, which a store may call by
-// longer or shorter names: it has a number of bytes at most.
+// CheckName is CheckLock for names of another greatest length, in bytes, such as
+// the keys of a store. What a guard protects keeps to the same rule.
 func CheckName(name string, most int) error {
 	switch {
 	case name == "":

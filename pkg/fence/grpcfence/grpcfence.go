@@ -75,8 +75,8 @@ func (s Server) receive(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
-// UnaryClient sends the token of the context along, see [fence.HeaderFrom], and turns the status of a
-// refusal into a [fence.StaleError] or [fence.OtherLockError].
+// UnaryClient sends the token of the context along, see [fence.HeaderFrom], and
+// turns the status of a refusal into a [fence.StaleError] or [fence.OtherLockError].
 func UnaryClient(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, err := send(ctx)
 	if err != nil {

@@ -21,8 +21,8 @@ type Item = map[string]types.AttributeValue
 // refuses, and with [fence.ErrInvalid] for what can be nobody's, and for a request
 // that cannot be guarded, such as one with parameters from before expressions. A
 // condition of the caller's own that failed stays a ConditionalCheckFailedException
-// or a TransactionCanceledException. After any other error the write may have been made;
-// the same holder may repeat it.
+// or a TransactionCanceledException. After any other error the write may have been
+// made; the same holder may repeat it.
 type Guard struct {
 	// Client reaches the tables. Required, but for the expressions.
 	Client Client

@@ -15,7 +15,7 @@ import (
 // other key can be made to share: set [Guard.Fence] for those.
 func FenceKey(key string) (string, error) {
 	if err := check(key); err != nil {
-		return "", err
+		return "", fmt.Errorf("redisguard: %w", err)
 	}
 	switch {
 	case tagged(key):

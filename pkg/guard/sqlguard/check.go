@@ -60,7 +60,7 @@ func (g *Guard) judged(ctx context.Context, verb string, r request, err error) e
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrEnded):
+	case errors.Is(err, ErrEnded): // of a refusal beside it, that is not known
 		err = g.Observer.See(ctx, err)
 	case fence.Refused(err):
 		return g.Observer.See(ctx, fence.Settled(err))

@@ -31,14 +31,9 @@ import (
 // other error, such as that of a connection that broke at the commit, the outcome
 // is unknown.
 func (g *Guard) Do(ctx context.Context, db DB, h fence.Holding, resource string, work func(tx *Tx) error) error {
-	return g.do(ctx, db, h, resource, g.Isolation, work)
-}
-
-func (g *Guard) do(ctx context.Context, db DB, h fence.Holding, resource string,
-	level sql.IsolationLevel, work func(tx *Tx) error) error {
 	r, err := g.request(h, []string{resource})
 	for attempt := 0; err == nil; attempt++ {
-		err = g.once(ctx, db, r, level, work)
+		err = g.once(ctx, db, r, g.Isolation, work)
 		if errors.Is(err, ErrUnclaimed) {
 			if err = g.once(ctx, db, r, sql.LevelReadCommitted, nothing); err == nil {
 				continue
@@ -132,10 +127,10 @@ func notApplied(err error) error {
 	return fmt.Errorf("%w: %w", fence.ErrNotApplied, err)
 }
 
-// Claim is Do without work, at READ COMMITTED. A new holder that claims what it is to read knows that
+// Claim is Do without work. A new holder that claims what it is to read knows that
 // no older one changes it any more. Repeating a Claim does no harm.
 func (g *Guard) Claim(ctx context.Context, db DB, h fence.Holding, resource string) error {
-	return g.do(ctx, db, h, resource, sql.LevelReadCommitted, nothing)
+	return g.Do(ctx, db, h, resource, nothing)
 }
 
 func nothing(*Tx) error { return nil }

@@ -51,9 +51,10 @@
 // [fence.ErrInvalid] is a refusal: nothing was changed. Any other is the database's
 // own, wrapped. Do repeats what the database ends for another's sake: a deadlock
 // (SQLSTATE 40P01, MySQL 1213), a serialization failure (40001; 1020 on MariaDB),
-// a lock timeout of MySQL (1205), and never where the outcome is unknown (40003). Who uses Check does so himself, and repeats the
-// whole, never a statement: after 1213 MySQL goes on without a transaction.
-// Timeouts of PostgreSQL that the caller has set (55P03, 57014) are not repeated.
+// a lock timeout of MySQL (1205), and never where the outcome is unknown (40003).
+// Who uses Check does so himself, and repeats the whole, never a statement: after
+// 1213 MySQL goes on without a transaction. Timeouts of PostgreSQL that the caller
+// has set (55P03, 57014) are not repeated.
 //
 // # Transactions
 //

@@ -109,9 +109,9 @@ func (g *Guard) reset(ctx context.Context, tx *sql.Tx, r request) error {
 }
 
 // Prune forgets the locks whose last new token was seen before a time, and the
-// resources of whose locks none is known any more, and returns how many locks these were. It
-// is safe if no holder that was replaced before that time is still to write: a
-// month is a good choice, where no process sleeps for longer.
+// resources of whose locks none is known any more, and returns how many locks these
+// were. It is safe if no holder that was replaced before that time is still to
+// write: a month is a good choice, where no process sleeps for longer.
 func (g *Guard) Prune(ctx context.Context, db DB, before time.Time) (locks int, err error) {
 	if g.Dialect == nil {
 		return 0, errNoDialect
