@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -25,8 +24,18 @@ type Client struct {
 	URL string
 
 	// HTTP makes the requests; its transport signs them or adds a bearer token.
-	// Nil means one that gives up after 30 s, as API Gateway does.
+	// Its Timeout does not count the time for which the service is asked to wait,
+	// and those requests have connections of their own if its transport, or that
+	// of its [SigV4], bounds them with MaxConnsPerHost. Another transport with a
+	// bound must allow for as many waits as there are at a time, and more.
+	//
+	// Nil means one with a transport that bounds the times of dialing, of TLS and
+	// of the answer, and that pings HTTP/2 connections: it is for services that
+	// need no credentials.
 	HTTP *http.Client
+
+	mu            sync.Mutex
+	shared, waits *http.Transport // see apart
 }
 
 var _ lease.Service = (*Client)(nil)
@@ -46,7 +55,7 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 		b.RequestID = &q.RequestID
 	}
 	var out leaseBody
-	status, err := c.post(ctx, q.Namespace, "acquire", b, &out)
+	status, err := c.postWaiting(ctx, q.Wait, q.Namespace, "acquire", b, &out)
 	if err != nil {
 		return lease.Lease{}, err
 	}
@@ -93,7 +102,7 @@ func (c *Client) Get(ctx context.Context, n lease.Name) (lease.State, error) {
 		return lease.State{}, err
 	}
 	var out stateBody
-	if _, err := c.do(ctx, http.MethodGet, path+"?name="+escape(n.Lock), nil, &out); err != nil {
+	if _, err := c.do(ctx, 0, http.MethodGet, path+"?name="+escape(n.Lock), nil, &out); err != nil {
 		return lease.State{}, inBody(err)
 	}
 	return out.state(http.MethodGet, n)
@@ -112,6 +121,10 @@ func inBody(err error) error {
 }
 
 func (c *Client) post(ctx context.Context, namespace, action string, in, out any) (status int, err error) {
+	return c.postWaiting(ctx, 0, namespace, action, in, out)
+}
+
+func (c *Client) postWaiting(ctx context.Context, wait time.Duration, namespace, action string, in, out any) (status int, err error) {
 	path, err := c.path(namespace, action)
 	if err != nil {
 		return 0, err
@@ -121,7 +134,7 @@ func (c *Client) post(ctx context.Context, namespace, action string, in, out any
 		// Text that is not UTF-8. Repaired, it would be another lock.
 		return 0, invalidBody(err)
 	}
-	return c.do(ctx, http.MethodPost, path, body, out)
+	return c.do(ctx, wait, http.MethodPost, path, body, out)
 }
 
 // path checks the namespace here: as a part of the path it would not arrive.
@@ -136,36 +149,43 @@ func (c *Client) path(namespace, action string) (string, error) {
 // is not to have lease ids, nor the credentials that a transport adds.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// do makes one request and reads its answer into out.
-func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) (status int, err error) {
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
-	if err == nil && r.URL.Host == "" {
-		err = fmt.Errorf("the URL %q has no host", c.URL)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%w: httplease: %w", lease.ErrMisconfigured, err)
-	}
-	if method == http.MethodPost {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	client := http.Client{Timeout: 30 * time.Second}
+// client returns what makes a request in which the service waits.
+func (c *Client) client(wait time.Duration) *http.Client {
+	client := http.Client{Timeout: 30 * time.Second, Transport: transport}
 	if c.HTTP != nil {
 		client = *c.HTTP
+	}
+	if wait > 0 {
+		client.Transport = c.apart(client.Transport)
+		if client.Timeout > 0 {
+			client.Timeout += wait
+		}
 	}
 	if client.CheckRedirect == nil {
 		client.CheckRedirect = stay
 	}
-	a, err := client.Do(r)
-	if err != nil {
-		return 0, unanswered(method, err)
+	return &client
+}
+
+// do makes one request and reads its answer into out.
+func (c *Client) do(ctx context.Context, wait time.Duration, method, path string, body []byte, out any) (status int, err error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
 	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(a.Body, 64<<10))
+	r, err := http.NewRequest(method, path, bytes.NewReader(body))
+	if err == nil && r.URL.Host == "" {
+		err = errors.New("it has no host")
+	}
 	if err != nil {
-		return 0, unanswered(method, err)
+		return 0, fmt.Errorf("%w: httplease: the URL %q: %w", lease.ErrMisconfigured, c.URL, err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	var l line
+	a, text, err := exchange(c.client(wait), r.WithContext(l.trace(ctx)))
+	if sent := l.end(err); err != nil {
+		return 0, unanswered(method, sent, err)
 	}
 	if a.StatusCode/100 == 2 {
 		if err := json.Unmarshal(text, out); err != nil {
@@ -173,58 +193,16 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 		}
 		return a.StatusCode, nil
 	}
-	return 0, refusal(method, a, text)
+	return 0, refusal(r, a, text)
 }
 
-// unanswered says what it means that there is no answer that can be read.
-func unanswered(method string, err error) error {
-	var op *net.OpError
-	switch {
-	case errors.Is(err, lease.ErrUnavailable), errors.Is(err, lease.ErrMisconfigured): // it was not signed, and not sent
-		return err
-	case method == http.MethodGet, errors.As(err, &op) && op.Op == "dial":
-		return fmt.Errorf("%w: httplease: %w", lease.ErrUnavailable, err)
+// exchange sends a request and reads the answer.
+func exchange(client *http.Client, r *http.Request) (*http.Response, []byte, error) {
+	a, err := client.Do(r)
+	if err != nil {
+		return nil, nil, err
 	}
-	return fmt.Errorf("%w: httplease: %w", lease.ErrOutcomeUnknown, err)
-}
-
-// unread is for a success that cannot be read: what it says was done.
-func unread(method string, err error) error {
-	return unanswered(method, fmt.Errorf("the answer is not what it should be: %w", err))
-}
-
-// refusal reads an answer that is no success: a problem of the service, or what
-// a gateway in front of it said.
-func refusal(method string, a *http.Response, text []byte) error {
-	byStatus := func(status int) error { return gatewayError(method, status) }
-	media, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	var p problem
-	if media == "application/problem+json" && json.Unmarshal(text, &p) == nil {
-		p.Status = a.StatusCode
-		if method == http.MethodGet && p.Code == "outcome_unknown" {
-			p.Code = "unavailable" // reading has no outcome
-		}
-		return p.error(byStatus)
-	}
-	return fmt.Errorf("%w: httplease: %s: %.200q", byStatus(a.StatusCode), a.Status, text)
-}
-
-// gatewayError is what an answer of API Gateway's own says of the outcome. A 4xx
-// never got to the service; a 5xx may have, and have been carried out.
-func gatewayError(method string, status int) error {
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return lease.ErrForbidden
-	case status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge:
-		return lease.ErrInvalid
-	case status == http.StatusGone: // only a service that is newer says this
-		return lease.ErrLost
-	case status == http.StatusTooManyRequests:
-		return &lease.RetryError{Err: lease.ErrThrottled, After: time.Second}
-	case status < 500:
-		return lease.ErrMisconfigured
-	case method == http.MethodGet:
-		return &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second}
-	}
-	return &lease.RetryError{Err: lease.ErrOutcomeUnknown, After: time.Second}
+	defer a.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(a.Body, 64<<10))
+	return a, text, err
 }
