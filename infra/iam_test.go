@@ -128,7 +128,7 @@ func matchesOne(patterns []string, text string, form func(string) string) bool {
 
 func TestPoliciesAreEvaluatedAsIAMDoes(t *testing.T) {
 	policies := []statement{
-		{effect: "Allow", actions: []string{"execute-api:Invoke"}, resources: []string{"api/POST/v1/a/*", "api/GET/v1/?/lock"}},
+		{effect: "Allow", actions: []string{"execute-api:Invoke"}, resources: []string{"api/POST/v1/a/*", "api/POST/v1/?/read"}},
 		{effect: "Allow", actions: []string{"s3:Get*"}, resources: []string{"*"}},
 		{effect: "Deny", actions: []string{"*"}, resources: []string{"*/break"}},
 	}
@@ -139,8 +139,8 @@ func TestPoliciesAreEvaluatedAsIAMDoes(t *testing.T) {
 		{"execute-api:Invoke", "api/POST/v1/b/renew"}: false,
 		{"execute-api:Invoke", "api/POST/v1/A/renew"}: false,
 		{"execute-api:Invoke", "api/POST/v1/a/break"}: false,
-		{"execute-api:Invoke", "api/GET/v1/b/lock"}:   true,
-		{"execute-api:Invoke", "api/GET/v1/bb/lock"}:  false,
+		{"execute-api:Invoke", "api/POST/v1/b/read"}:  true,
+		{"execute-api:Invoke", "api/POST/v1/bb/read"}: false,
 		{"s3:GetObject", "anything"}:                  true,
 		{"s3:PutObject", "anything"}:                  false,
 	} {

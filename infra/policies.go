@@ -17,14 +17,14 @@ type role struct {
 
 // Whoever breaks a lease must name its token, and so must be able to look.
 var roles = []role{
-	{"client", "Hold locks", []string{"acquire", "renew", "release", "lock"}},
-	{"reader", "See who holds a lock", []string{"lock"}},
-	{"breaker", "See who holds a lock, and break leases", []string{"lock", "break"}},
+	{"client", "Hold locks", []string{"acquire", "renew", "release", "read"}},
+	{"reader", "See who holds a lock", []string{"read"}},
+	{"breaker", "See who holds a lock, and break leases", []string{"read", "break"}},
 }
 
 // addPolicies makes a managed policy for each namespace and role. Their
 // resources have no wildcard: in one, "*" matches "/" too, so that
-// "v1/payments/*" would allow breaks, and "v1/*/lock" more than it seems.
+// "v1/payments/*" would allow breaks, and "v1/*/read" more than it seems.
 func (s *LockService) addPolicies(props *LockServiceProps) {
 	s.Policies = make(map[string]awsiam.ManagedPolicy)
 	if props.JWT != nil {

@@ -23,12 +23,12 @@ var callers = map[string]struct {
 	may      []string
 }{
 	"nobody":               {nil, "", nil},
-	"a client":             {[]string{"payments/client"}, "payments/acquire payments/renew payments/release payments/lock", []string{"payments/acquire", "payments/renew", "payments/release", "payments/lock"}},
-	"a client of another":  {[]string{"pay/client"}, "pay/acquire pay/renew pay/release pay/lock", []string{"pay/acquire", "pay/renew", "pay/release", "pay/lock"}},
-	"a reader":             {[]string{"payments/reader"}, "payments/lock", []string{"payments/lock"}},
-	"a breaker":            {[]string{"payments/breaker"}, "payments/lock payments/break", []string{"payments/lock", "payments/break"}},
-	"a client that breaks": {[]string{"payments/client", "payments/breaker"}, "payments/acquire payments/renew payments/release payments/lock payments/break", []string{"payments/acquire", "payments/renew", "payments/release", "payments/lock", "payments/break"}},
-	"a reader of two":      {[]string{"payments/reader", "pay/reader"}, "payments/lock pay/lock", []string{"payments/lock", "pay/lock"}},
+	"a client":             {[]string{"payments/client"}, "payments/acquire payments/renew payments/release payments/read", []string{"payments/acquire", "payments/renew", "payments/release", "payments/read"}},
+	"a client of another":  {[]string{"pay/client"}, "pay/acquire pay/renew pay/release pay/read", []string{"pay/acquire", "pay/renew", "pay/release", "pay/read"}},
+	"a reader":             {[]string{"payments/reader"}, "payments/read", []string{"payments/read"}},
+	"a breaker":            {[]string{"payments/breaker"}, "payments/read payments/break", []string{"payments/read", "payments/break"}},
+	"a client that breaks": {[]string{"payments/client", "payments/breaker"}, "payments/acquire payments/renew payments/release payments/read payments/break", []string{"payments/acquire", "payments/renew", "payments/release", "payments/read", "payments/break"}},
+	"a reader of two":      {[]string{"payments/reader", "pay/reader"}, "payments/read pay/read", []string{"payments/read", "pay/read"}},
 }
 
 // eachCall is every call in namespaces that look alike. No caller may do

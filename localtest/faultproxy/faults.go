@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A Fault is what becomes of a request: it may forward it, reply to it, both, or
@@ -123,6 +124,18 @@ func Corrupt(x *Exchange) {
 		a.Header.Set("X-Amz-Crc32", "1")
 	}
 	x.Reply(a)
+}
+
+// Dated executes the request and has the answer say that it is another time, as
+// an engine with a wrong clock says it.
+func Dated(ahead time.Duration) Fault {
+	return func(x *Exchange) {
+		a := x.Forward()
+		if a.Err == nil {
+			a.Header.Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+		}
+		x.Reply(a)
+	}
 }
 
 // A Chance is a fault with its probability, 0 to 1.

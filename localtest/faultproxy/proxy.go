@@ -157,7 +157,7 @@ func (x *Exchange) Reply(a Answer) {
 	if a.Err != nil {
 		return
 	}
-	for _, name := range []string{"Content-Type", "Content-Length", "X-Amz-Crc32", "X-Amzn-Requestid"} {
+	for _, name := range []string{"Content-Type", "Content-Length", "Date", "X-Amz-Crc32", "X-Amzn-Requestid"} {
 		if v := a.Header.Get(name); v != "" {
 			x.w.Header().Set(name, v)
 		}

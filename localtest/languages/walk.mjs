@@ -62,7 +62,7 @@ console.log(status, answer.code, 'by', answer.holder);
 [status] = await call('POST', '/v1/payments/renew', { ...named, ttl_ms: 30000 });
 console.log(status, 'renewed');
 
-[status, answer] = await call('GET', `/v1/payments/lock?name=${encodeURIComponent(lock)}`);
+[status, answer] = await call('POST', '/v1/payments/read', { lock });
 console.log(status, answer.state, 'by', answer.holder);
 
 [status] = await call('POST', '/v1/payments/release', named);

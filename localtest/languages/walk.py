@@ -71,7 +71,7 @@ print(status, problem["code"], "by", problem["holder"])
 status, lease = call("POST", "/v1/payments/renew", {**named, "ttl_ms": 30000})
 print(status, "renewed")
 
-status, state = call("GET", "/v1/payments/lock?" + urllib.parse.urlencode({"name": lock}, quote_via=urllib.parse.quote, safe=""))
+status, state = call("POST", "/v1/payments/read", {"lock": lock})
 print(status, state["state"], "by", state["holder"])
 
 status, state = call("POST", "/v1/payments/release", named)

@@ -108,7 +108,7 @@ func TestWithJWTAScopeIsNeededForEachAction(t *testing.T) {
 		return bearer(strings.TrimSpace(text.String()))
 	}
 	n := lease.Name{Namespace: "payments", Lock: "orders/42"}
-	all := []string{"payments/acquire", "payments/lock", "payments/renew", "payments/release"}
+	all := []string{"payments/acquire", "payments/read", "payments/renew", "payments/release"}
 	if err := walk(t.Context(), client(url, token(strings.Join(all, " "))), n); err != nil {
 		t.Fatal(err)
 	}

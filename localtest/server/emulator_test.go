@@ -146,8 +146,8 @@ func TestTheFunctionRunsUnderTheEmulatorOfAWS(t *testing.T) {
 	if held := e.call("POST", "/v1/payments/acquire", "", lock); held.StatusCode != http.StatusConflict || held.Headers["Retry-After"] != "1" {
 		t.Errorf("acquire again: got %+v", held)
 	}
-	if state := e.call("GET", "/v1/payments/lock", "name=orders%2F42", ""); !strings.Contains(state.Body, `"state":"held"`) {
-		t.Errorf("lock: got %+v", state)
+	if state := e.call("POST", "/v1/payments/read", "", `{"lock":"orders/42"}`); !strings.Contains(state.Body, `"state":"held"`) {
+		t.Errorf("read: got %+v", state)
 	}
 	body := fmt.Sprintf(`{"lock":"orders/42","token":%d,"lease_id":%q`, l.Token, l.LeaseID)
 	if a := e.call("POST", "/v1/payments/renew", "", body+`,"ttl_ms":60000}`); a.StatusCode != http.StatusOK {

@@ -22,12 +22,17 @@ import (
 // and returns its address.
 func serve(t *testing.T, env ...string) (url string, _ *log) {
 	t.Helper()
-	db := localtest.DynamoDBForTest(t)
+	return serveOn(t, localtest.DynamoDBForTest(t).Endpoint, env...)
+}
+
+// serveOn starts it on the DynamoDB at an endpoint.
+func serveOn(t *testing.T, endpoint string, env ...string) (url string, _ *log) {
+	t.Helper()
 	set := map[string]string{"TABLE": "table-" + lease.NewID()}
 	for i := 0; i < len(env); i += 2 {
 		set[env[i]] = env[i+1]
 	}
-	t.Setenv("DYNAMODB_ENDPOINT", db.Endpoint) // for package localtest
+	t.Setenv("DYNAMODB_ENDPOINT", endpoint) // for package localtest
 	s := settings{getenv: func(name string) string { return set[name] }}
 	log := new(log)
 	service, err := s.start(t.Context(), log)

@@ -13,9 +13,9 @@
 // away. Paths arrive decoded, so "/" and "%2F" look alike, and repeated headers
 // arrive joined with commas: carry free text in the query or the body. A
 // response is sent when the handler returns, so there is no flushing, hijacking,
-// trailer or 1xx response. A named stage is cut from the front of the path, so a
-// stage must not be called like the first segment of a route: on a custom domain
-// the gateway adds no stage, and the segment would be cut instead.
+// trailer or 1xx response. The handler sees the part of the path that the route
+// matched, without a stage or an API mapping in front of it. Under $default and
+// greedy routes a stage is cut, and an API mapping is not.
 package apigw
 
 import (

@@ -8,7 +8,8 @@ package apigw
 // one claim of a token is not a string.
 type Event struct {
 	Version         string            `json:"version"`           // "2.0"
-	RawPath         string            `json:"rawPath"`           // decoded, with the stage in front unless that is $default
+	RouteKey        string            `json:"routeKey"`          // "$default", or a method and the path of a route
+	RawPath         string            `json:"rawPath"`           // decoded, with the stage or an API mapping in front, or neither
 	RawQueryString  string            `json:"rawQueryString"`    // as the client sent it, without "?"
 	Cookies         []string          `json:"cookies,omitempty"` // taken out of the headers, each "name=value"
 	Headers         map[string]string `json:"headers"`           // names in lower case, repeated values joined with commas

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -58,7 +59,7 @@ func newRequest(ctx context.Context, e *Event) (*http.Request, error) {
 	}
 	r := new(http.Request).WithContext(context.WithValue(ctx, requestKey{}, info))
 	r.Method = rc.HTTP.Method
-	r.URL = &url.URL{Path: routePath(e.RawPath, rc.Stage), RawQuery: e.RawQueryString} // never parsed: the path is decoded already
+	r.URL = &url.URL{Path: e.path(), RawQuery: e.RawQueryString} // never parsed: the path is decoded already
 	r.RequestURI = r.URL.RequestURI()
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
 	if major, minor, ok := http.ParseHTTPVersion(rc.HTTP.Protocol); ok {
@@ -75,6 +76,27 @@ func newRequest(ctx context.Context, e *Event) (*http.Request, error) {
 	}
 	r.ContentLength = int64(len(body)) // of what the handler reads, whatever the header says
 	return r, nil
+}
+
+// path returns the part of the path that the gateway matched with its route,
+// without the stage or the API mapping in front of it. The event does not say
+// which of the two is there, if any, but the route has a number of segments.
+func (e *Event) path() string {
+	_, pattern, _ := strings.Cut(e.RouteKey, " ")
+	wanted, got := strings.Split(pattern, "/"), strings.Split(e.RawPath, "/")
+	if front := len(got) - len(wanted); pattern != "" && front >= 0 && e.RawPath[0] == '/' {
+		got = append([]string{""}, got[front+1:]...)
+		if slices.EqualFunc(wanted, got, matches) {
+			return strings.Join(got, "/")
+		}
+	}
+	return routePath(e.RawPath, e.RequestContext.Stage) // the route is $default, or greedy
+}
+
+// matches reports whether a segment of a route takes a segment of a path. A
+// greedy parameter, {name+}, takes more than one.
+func matches(route, got string) bool {
+	return route == got || strings.HasPrefix(route, "{") && !strings.HasSuffix(route, "+}")
 }
 
 // routePath returns raw without the stage that API Gateway puts in front of it.

@@ -138,6 +138,31 @@ func TestOnlyAWholeSegmentIsTheStage(t *testing.T) {
 	}
 }
 
+func TestThePathIsWhatTheGatewayMatched(t *testing.T) {
+	const acquire = "POST /v1/{namespace}/acquire"
+	for _, c := range []struct{ route, stage, raw, want string }{
+		{acquire, "$default", "/v1/payments/acquire", "/v1/payments/acquire"},
+		{acquire, "$default", "/locks/v1/payments/acquire", "/v1/payments/acquire"},       // an API mapping
+		{acquire, "prod", "/locks/eu/v1/payments/acquire", "/v1/payments/acquire"},        // of two segments
+		{acquire, "prod", "/prod/v1/payments/acquire", "/v1/payments/acquire"},            // a stage
+		{acquire, "v1", "/v1/v1/acquire", "/v1/v1/acquire"},                               // a namespace that is called v1, through a domain
+		{acquire, "v1", "/v1/v1/v1/acquire", "/v1/v1/acquire"},                            // and not
+		{acquire, "$default", "/locks/v2/payments/acquire", "/locks/v2/payments/acquire"}, // never happens
+		{acquire, "$default", "payments/acquire", "payments/acquire"},
+		{acquire, "$default", "", "/"},
+		{"GET /", "prod", "/prod/", "/"},
+		{"GET /", "prod", "/prod", "/"},
+		{"GET /files/{path+}", "prod", "/prod/files/a/b", "/files/a/b"},
+		{"$default", "prod", "/prod/files/a/b", "/files/a/b"},
+	} {
+		e := Event{RouteKey: c.route, RawPath: c.raw}
+		e.RequestContext.Stage = c.stage
+		if got := e.path(); got != c.want {
+			t.Errorf("%s, stage %q, path %q: got %q, want %q", c.route, c.stage, c.raw, got, c.want)
+		}
+	}
+}
+
 func TestAnEventWithoutRequestContextIsAnonymous(t *testing.T) {
 	got := receive(t, Event{Version: "2.0"})
 	want := seen{Path: "/", URI: "/", Proto: "HTTP/1.1", Header: http.Header{}}

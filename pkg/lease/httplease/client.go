@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -81,7 +80,7 @@ func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.Sta
 	if err != nil {
 		return lease.State{}, err
 	}
-	return out.state(http.MethodPost, q.Name)
+	return out.state("release", q.Name)
 }
 
 // Break implements [lease.Service].
@@ -91,34 +90,22 @@ func (c *Client) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken,
 	if err != nil {
 		return lease.Broken{}, err
 	}
-	s, err := out.state(http.MethodPost, q.Name)
+	s, err := out.state("break", q.Name)
 	return lease.Broken{State: s, AlreadyFree: out.AlreadyFree != nil && *out.AlreadyFree}, err
 }
 
 // Get implements [lease.Service].
 func (c *Client) Get(ctx context.Context, n lease.Name) (lease.State, error) {
-	path, err := c.path(n.Namespace, "lock")
-	if err != nil {
+	var out stateBody
+	if _, err := c.post(ctx, n.Namespace, reading, readBody{n.Lock}, &out); err != nil {
 		return lease.State{}, err
 	}
-	var out stateBody
-	if _, err := c.do(ctx, 0, http.MethodGet, path+"?name="+escape(n.Lock), nil, &out); err != nil {
-		return lease.State{}, inBody(err)
-	}
-	return out.state(http.MethodGet, n)
+	return out.state(reading, n)
 }
 
-// escape percent-encodes a query value. A plus would mean a space in forms only.
-func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
-
-// inBody is the inverse of inQuery.
-func inBody(err error) error {
-	var invalid *lease.InvalidError
-	if errors.As(err, &invalid) && invalid.Field == "name" {
-		return &lease.InvalidError{Field: "lock", Reason: invalid.Reason}
-	}
-	return err
-}
+// reading is the one action that changes nothing: it has no outcome that could
+// be unknown.
+const reading = "read"
 
 func (c *Client) post(ctx context.Context, namespace, action string, in, out any) (status int, err error) {
 	return c.postWaiting(ctx, 0, namespace, action, in, out)
@@ -134,7 +121,7 @@ func (c *Client) postWaiting(ctx context.Context, wait time.Duration, namespace,
 		// Text that is not UTF-8. Repaired, it would be another lock.
 		return 0, invalidBody(err)
 	}
-	return c.do(ctx, wait, http.MethodPost, path, body, out)
+	return c.do(ctx, wait, action, path, body, out)
 }
 
 // path checks the namespace here: as a part of the path it would not arrive.
@@ -168,32 +155,30 @@ func (c *Client) client(wait time.Duration) *http.Client {
 }
 
 // do makes one request and reads its answer into out.
-func (c *Client) do(ctx context.Context, wait time.Duration, method, path string, body []byte, out any) (status int, err error) {
+func (c *Client) do(ctx context.Context, wait time.Duration, action, path string, body []byte, out any) (status int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	r, err := http.NewRequest(method, path, bytes.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 	if err == nil && r.URL.Host == "" {
 		err = errors.New("it has no host")
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: httplease: the URL %q: %w", lease.ErrMisconfigured, c.URL, err)
 	}
-	if method == http.MethodPost {
-		r.Header.Set("Content-Type", "application/json")
-	}
+	r.Header.Set("Content-Type", "application/json")
 	var l line
 	a, text, err := exchange(c.client(wait), r.WithContext(l.trace(ctx)))
 	if sent := l.end(err); err != nil {
-		return 0, unanswered(method, sent, err)
+		return 0, unanswered(action, sent, err)
 	}
 	if a.StatusCode/100 == 2 {
 		if err := json.Unmarshal(text, out); err != nil {
-			return 0, unread(method, err)
+			return 0, unread(action, err)
 		}
 		return a.StatusCode, nil
 	}
-	return 0, refusal(r, a, text)
+	return 0, refusal(action, r, a, text)
 }
 
 // exchange sends a request and reads the answer.

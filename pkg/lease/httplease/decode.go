@@ -2,7 +2,6 @@ package httplease
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -27,13 +26,13 @@ func (b leaseBody) lease(of lease.Name) (lease.Lease, error) {
 		t.err = errors.New("it is no lease of the lock")
 	}
 	if t.err != nil {
-		return lease.Lease{}, unread(http.MethodPost, t.err)
+		return lease.Lease{}, unread("acquire", t.err)
 	}
 	return l, nil
 }
 
-// state returns the state of the lock of, as method was answered.
-func (b stateBody) state(method string, of lease.Name) (lease.State, error) {
+// state returns the state of the lock of, as action was answered.
+func (b stateBody) state(action string, of lease.Name) (lease.State, error) {
 	var t times
 	s := lease.State{
 		Name:        lease.Name{Namespace: b.Namespace, Lock: b.Lock},
@@ -55,7 +54,7 @@ func (b stateBody) state(method string, of lease.Name) (lease.State, error) {
 		t.err = errors.New("it is no state of the lock")
 	}
 	if t.err != nil {
-		return lease.State{}, unread(method, t.err)
+		return lease.State{}, unread(action, t.err)
 	}
 	return s, nil
 }

@@ -2,11 +2,7 @@ package httplease
 
 import (
 	_ "embed"
-	"errors"
-	"maps"
 	"net/http"
-	"net/url"
-	"slices"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -83,14 +79,14 @@ func (h *Handler) breakLease(c *call) error {
 }
 
 func (h *Handler) get(c *call) error {
-	name, err := nameFromQuery(c.r.URL.RawQuery)
-	if err != nil {
+	var b readBody
+	if err := c.read(&b); err != nil {
 		return err
 	}
-	c.name.Lock = name
+	c.name.Lock = b.Lock
 	s, err := h.Service.Get(c.ctx, c.name)
 	if err != nil {
-		return inQuery(err)
+		return err
 	}
 	c.token, c.holder = s.Token, s.Holder
 	return c.answer(http.StatusOK, "read", stateOf(s))
@@ -108,32 +104,6 @@ func (h *Handler) spec(c *call) error {
 
 func (h *Handler) healthz(c *call) error {
 	return c.answer(http.StatusOK, "read", health{Status: "ok"})
-}
-
-// nameFromQuery reads ?name=, strictly: once, and nothing else.
-func nameFromQuery(raw string) (string, error) {
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return "", &lease.InvalidError{Field: "name", Reason: "the query is not percent-encoded: " + err.Error()}
-	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if key != "name" {
-			return "", &lease.InvalidError{Field: key, Reason: "is not known"}
-		}
-		if len(values[key]) > 1 {
-			return "", &lease.InvalidError{Field: key, Reason: "is given twice"}
-		}
-	}
-	return values.Get("name"), nil
-}
-
-// inQuery gives the field of an error the name that it has in a query.
-func inQuery(err error) error {
-	var invalid *lease.InvalidError
-	if errors.As(err, &invalid) && invalid.Field == "lock" {
-		return &lease.InvalidError{Field: "name", Reason: invalid.Reason}
-	}
-	return err
 }
 
 // The bodies of requests. What is required has no useful zero, so that a
@@ -185,4 +155,8 @@ type breakBody struct {
 	Lock   string      `json:"lock"`
 	Token  fence.Token `json:"token"`
 	Reason string      `json:"reason"`
+}
+
+type readBody struct {
+	Lock string `json:"lock"`
 }

@@ -77,7 +77,7 @@ var routes = []struct {
 	{"POST", "/v1/{namespace}/renew", "renew", (*Handler).renew},
 	{"POST", "/v1/{namespace}/release", "release", (*Handler).release},
 	{"POST", "/v1/{namespace}/break", "break", (*Handler).breakLease},
-	{"GET", "/v1/{namespace}/lock", "lock", (*Handler).get},
+	{"POST", "/v1/{namespace}/read", "read", (*Handler).get},
 	{"GET", "/v1/openapi.json", "", (*Handler).spec},
 	{"GET", "/healthz", "", (*Handler).healthz},
 }

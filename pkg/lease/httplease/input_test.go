@@ -191,8 +191,9 @@ func (q request) body(name, value string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// requests are all that have a body, and all would succeed and change something
-// while l is held: a test that sees no change does not see a refusal by chance.
+// requests are all that there are. All would succeed while l is held, and all
+// but the last change something: a test that sees no change does not see a
+// refusal by chance.
 func requests(l lease.Lease) []request {
 	lock, leaseID, token := text("lock", `"orders/42"`, 512), id("lease_id", strconv.Quote(l.ID)), whole("token", l.Token.String(), 1, 999_999_999_999_999)
 	free := lock
@@ -210,6 +211,7 @@ func requests(l lease.Lease) []request {
 		{"renew", []member{lock, leaseID, token, whole("ttl_ms", `120000`, 1000, 3_600_000)}},
 		{"release", []member{lock, leaseID, token}},
 		{"break", []member{lock, token, text("reason", `"it is gone"`, 256)}},
+		{"read", []member{lock}},
 	}
 }
 

@@ -24,7 +24,6 @@ func TestAWrongNamespaceIsNamedOrNotFound(t *testing.T) {
 		} {
 			path := "/v1/" + bad + "/" + q.action
 			w.refused("POST", path, q.body("", ""), http.StatusBadRequest, "invalid", "namespace")
-			w.refused("GET", "/v1/"+bad+"/lock?name=a", "", http.StatusBadRequest, "invalid", "namespace")
 			w.unchanged(l, path)
 		}
 		for _, lost := range []string{
@@ -35,30 +34,6 @@ func TestAWrongNamespaceIsNamedOrNotFound(t *testing.T) {
 			path := fmt.Sprintf(lost, q.action)
 			w.refused("POST", path, q.body("", ""), http.StatusNotFound, "not_found", "")
 			w.unchanged(l, path)
-		}
-	})
-}
-
-func TestAWrongQueryIsNamed(t *testing.T) {
-	bubble(t, func(w wire, l lease.Lease) {
-		for query, field := range map[string]string{
-			"": "name", "?": "name", "?name": "name", "?name=": "name", "?&": "name", "?name=a&name=a": "name", "?name=&name=a": "name",
-			"?name=a&name=b&name=c": "name", "?na%6de=a&name=b": "name", "?name=%zz": "name", "?name=%": "name", "?name=%4": "name",
-			"?name=a;b": "name", "?name=%ff": "name", "?name=a%c0%80": "name", "?name=%ed%a0%80": "name", "?name=%00": "name", "?name=a%00": "name",
-			"?name=a%0ab": "name", "?name=%7f": "name", "?name=%c2%85": "name",
-			"?name=" + strings.Repeat("x", 513): "name", "?name=" + strings.Repeat("%c3%a9", 257): "name", "?name=" + strings.Repeat("x", 20_000): "name",
-			"?lock=orders/42": "lock", "?Name=orders/42": "Name", "?name=orders/42&x": "x", "?name=orders/42&x=1": "x", "?name=orders/42&NAME=a": "NAME",
-			"?name=orders/42&consistent=true": "consistent", "?name%00=a": "name\x00", "?name=a&%ff=1": "\ufffd", "?name[]=a": "name[]",
-			// The first of several in alphabetical order, so that the answer is always the same.
-			"?name=a&name=b&x=1&a=2": "a",
-		} {
-			w.refused("GET", "/v1/payments/lock"+query, "", http.StatusBadRequest, "invalid", field)
-		}
-		w.unchanged(l, "the queries")
-		for _, query := range []string{"name=orders/42", "name=orders%2F42", "name=orders%2f42", "%6eame=orders/42", "&name=orders/42&", "name=%6Frders/42"} {
-			if a := w.send("GET", "/v1/payments/lock?"+query, ""); a.status != http.StatusOK || !strings.Contains(a.body, `"lock":"orders/42"`) {
-				w.Errorf("?%s: got %d %s", query, a.status, a.body)
-			}
 		}
 	})
 }
@@ -83,15 +58,12 @@ func TestALockComesBackByteForByte(t *testing.T) {
 			}
 			return fields
 		}
-		var query strings.Builder
-		for _, b := range []byte(c.lock) {
-			fmt.Fprintf(&query, "%%%02X", b)
-		}
+		read := func() answer { return w.send("POST", "/v1/payments/read", `{"lock":`+c.text+`}`) }
 		// Before it is granted it is free: it is none of the locks before it.
-		same(w.send("GET", "/v1/payments/lock?name="+query.String(), ""), 200, `"token":0`)
+		same(read(), 200, `"token":0`)
 		l := same(w.send("POST", "/v1/payments/acquire", `{"lock":`+c.text+`,"ttl_ms":60000}`), 201, `"token":`)
 		name := fmt.Sprintf(`"lock":%s,"lease_id":%q,"token":%.0f`, c.text, l["lease_id"], l["token"])
-		same(w.send("GET", "/v1/payments/lock?name="+query.String(), ""), 200, `"state":"held"`)
+		same(read(), 200, `"state":"held"`)
 		same(w.send("POST", "/v1/payments/renew", `{`+name+`,"ttl_ms":61000}`), 200, `"ttl_ms":61000`)
 		ids[c.lock] = name
 	}
@@ -105,7 +77,7 @@ func TestALockComesBackByteForByte(t *testing.T) {
 func TestAnUnknownPathIsNotFound(t *testing.T) {
 	bubble(t, func(w wire, l lease.Lease) {
 		for _, path := range []string{
-			"", "/", "/v1", "/v1/", "/v1/payments", "/v1/payments/", "/v1/payments/locks?prefix=a", "/v1/payments/steal", "/v1/payments/Acquire",
+			"", "/", "/v1", "/v1/", "/v1/payments", "/v1/payments/", "/v1/payments/locks?prefix=a", "/v1/payments/steal", "/v1/payments/lock", "/v1/payments/Acquire",
 			"/healthz/", "/Healthz", "/v1/healthz", "/openapi.json", "/v1/openapi.yaml", "/favicon.ico", "/.env", "/../etc/passwd", "/%2e%2e/healthz", "//healthz", "/./healthz",
 			"/v1/payments/acquire%00", "/*",
 		} {
@@ -131,7 +103,7 @@ func TestAWrongMethodIsToldTheRightOne(t *testing.T) {
 				if slices.Contains(allow, method) {
 					continue
 				}
-				w.refused(method, path+"?name=orders/42", "", http.StatusMethodNotAllowed, "method_not_allowed", "")
+				w.refused(method, path, "", http.StatusMethodNotAllowed, "method_not_allowed", "")
 				if got := w.send(method, path, "").header.Get("Allow"); got != strings.Join(allow, ", ") {
 					w.Errorf("%s %s: Allow is %q, want %q", method, path, got, allow)
 				}
@@ -146,8 +118,7 @@ func TestHeadAnswersAsGetWithoutTheBody(t *testing.T) {
 	srv := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone})
 	defer srv.Close()
 	for path, status := range map[string]int{
-		"/healthz": 200, "/v1/openapi.json": 200, "/v1/payments/lock?name=a": 200, "/v1/payments/lock": 400, "/v1/Payments/lock?name=a": 400,
-		"/v1/payments/acquire": 405, "/nothing": 404,
+		"/healthz": 200, "/v1/openapi.json": 200, "/v1/payments/read": 405, "/nothing": 404,
 	} {
 		a, err := srv.Client().Head(srv.URL + path)
 		if err != nil {

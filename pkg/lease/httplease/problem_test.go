@@ -235,12 +235,3 @@ func TestWhatMatchesNothingMayHaveBeenDone(t *testing.T) {
 		})
 	}
 }
-
-func TestTheFieldOfAReadIsTheParameterOnTheWire(t *testing.T) {
-	for _, err := range []error{&lease.InvalidError{Field: "lock", Reason: "is odd"}, fmt.Errorf("store: %w", &lease.InvalidError{Field: "lock", Reason: "is odd"})} {
-		w := serving(t, failing{err})
-		w.refused("GET", "/v1/payments/lock?name=a", "", 400, "invalid", "name")
-		_, got := w.c.Get(t.Context(), orders)
-		wantInvalid(t, got, "lock")
-	}
-}

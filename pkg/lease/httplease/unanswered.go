@@ -18,7 +18,7 @@ import (
 
 // unanswered says what it means that there is no answer that can be read. What
 // was not sent was not done, and what only reads does nothing.
-func unanswered(method string, sent bool, err error) error {
+func unanswered(action string, sent bool, err error) error {
 	var op *net.OpError
 	kind := lease.ErrOutcomeUnknown
 	switch {
@@ -26,7 +26,7 @@ func unanswered(method string, sent bool, err error) error {
 		return err
 	case untrusted(err):
 		kind = lease.ErrMisconfigured
-	case !sent, method == http.MethodGet, errors.As(err, &op) && op.Op == "dial":
+	case !sent, action == reading, errors.As(err, &op) && op.Op == "dial":
 		kind = lease.ErrUnavailable
 	}
 	return fmt.Errorf("%w: httplease: %w", kind, err)
@@ -47,15 +47,15 @@ func untrusted(err error) bool {
 }
 
 // unread is for a success that cannot be read: what it says was done.
-func unread(method string, err error) error {
-	return unanswered(method, true, fmt.Errorf("the answer is not what it should be: %w", err))
+func unread(action string, err error) error {
+	return unanswered(action, true, fmt.Errorf("the answer is not what it should be: %w", err))
 }
 
 // refusal reads an answer that is no success: a problem of the service, or what
 // a gateway or a proxy in front of it said.
-func refusal(r *http.Request, a *http.Response, text []byte) error {
+func refusal(action string, r *http.Request, a *http.Response, text []byte) error {
 	byStatus := func(status int) error {
-		err := spoken(r.Method, status)
+		err := spoken(action, status)
 		if after := retryAfter(a.Header.Get("Retry-After"), time.Now()); after > 0 {
 			var retry *lease.RetryError
 			if errors.As(err, &retry) {
@@ -69,7 +69,7 @@ func refusal(r *http.Request, a *http.Response, text []byte) error {
 	var p problem
 	if media == "application/problem+json" && json.Unmarshal(text, &p) == nil {
 		p.Status = a.StatusCode
-		if r.Method == http.MethodGet && p.Code == "outcome_unknown" {
+		if action == reading && p.Code == "outcome_unknown" {
 			p.Code = "unavailable" // reading has no outcome
 		}
 		if p.RetryAfter == nil {
@@ -84,7 +84,7 @@ func refusal(r *http.Request, a *http.Response, text []byte) error {
 	if a.StatusCode == http.StatusNotFound {
 		hint = ` (is Client.URL right, without "/v1"?)`
 	}
-	return fmt.Errorf("%w: httplease: %s %s: %s: %.200q%s", byStatus(a.StatusCode), r.Method, r.URL, a.Status, text, hint)
+	return fmt.Errorf("%w: httplease: %s: %s: %.200q%s", byStatus(a.StatusCode), r.URL, a.Status, text, hint)
 }
 
 // spoken is what an answer that is none of the service says of the outcome. It
@@ -92,7 +92,7 @@ func refusal(r *http.Request, a *http.Response, text []byte) error {
 // to the service. A 5xx may have, and have been carried out, and so may a 408 or
 // a 499, by which proxies tell of time that has run out. With 421 and 425 a proxy
 // refuses to forward.
-func spoken(method string, status int) error {
+func spoken(action string, status int) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return lease.ErrForbidden
@@ -110,7 +110,7 @@ func spoken(method string, status int) error {
 			return lease.ErrMisconfigured
 		}
 	}
-	if method == http.MethodGet {
+	if action == reading {
 		return &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second}
 	}
 	return &lease.RetryError{Err: lease.ErrOutcomeUnknown, After: time.Second}
