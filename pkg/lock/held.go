@@ -11,8 +11,9 @@ import (
 )
 
 // A Held is a lock that is held, and renewed in the background until it is
-// released or lost. That costs two timers, and a goroutine only while a renewal
-// is under way. Its methods are safe for concurrent use.
+// released or lost. All locks of a client share one timer for that; there is a
+// goroutine only while a renewal is under way. Its methods are safe for
+// concurrent use.
 type Held struct {
 	client *Client
 	name   string
@@ -26,39 +27,44 @@ type Held struct {
 	until   time.Time // trusted until then
 	runsOut time.Time // the lease ends then, by what was confirmed
 	doubt   bool      // a renewal was sent since, and not confirmed
+	failed  error     // why the last renewal was not confirmed, if it was not
 	err     error     // why it is not trusted any more
 
-	look     *time.Timer        // at whether trust has ended
-	next     *time.Timer        // renewal
+	look     entry              // in the agenda of the keeper
+	next     entry              // renewal
 	failures int                // of renewals, in a row
 	renewing chan struct{}      // closed when the renewal under way has ended
 	abort    context.CancelFunc // ends the renewal under way
 
-	releasing sync.Mutex
-	over      bool  // the outcome of the release is known
-	outcome   error // nil, or ErrLost
-	unknown   bool  // an earlier release may have been carried out
+	releasing chan struct{} // has room for one, who releases
+	over      bool          // the outcome of the release is known
+	outcome   error         // nil, or ErrLost
+	unknown   bool          // an earlier release may have been carried out
 }
+
+// errPaused is the loss of a lease that ran out unnoticed. Nobody may have taken the
+// lock since.
+var errPaused = fmt.Errorf("%w: it ran out while the process was paused", ErrLost)
 
 // errReleased is the cause of the end of a context by a release.
 var errReleased = fmt.Errorf("%w: it was released", ErrNotHeld)
 
-// suspendCheck is how often the wall clock is looked at: timers stand still
-// while the machine is suspended, and go off late by as much.
-const suspendCheck = time.Second
-
 // hold starts to keep a lease that was granted by a request sent at asked.
 func (c *Client) hold(parent context.Context, name string, l lease.Lease, asked time.Time) *Held {
-	h := &Held{client: c, name: name, lease: l, lost: make(chan struct{})}
-	h.ctx, h.end = context.WithCancelCause(fence.NewContext(parent, name, l.Token))
-	h.runsOut = asked.Add(l.Remaining)
+	h := &Held{client: c, name: name, lease: l, lost: make(chan struct{}), releasing: make(chan struct{}, 1)}
+	h.look.held, h.next.held = h, h
+	ctx := context.WithValue(fence.NewContext(parent, name, l.Token), under{name}, h)
+	h.ctx, h.end = context.WithCancelCause(ctx)
+	h.runsOut = asked.Add(min(l.Remaining, c.ttl()))
 	h.until = h.runsOut.Add(-c.margin())
-	h.mu.Lock() // the timers may go off at once
+	h.mu.Lock() // the timer may go off at once
 	defer h.mu.Unlock()
-	h.look = time.AfterFunc(min(until(h.until), suspendCheck), h.lookAgain)
-	h.next = time.AfterFunc(time.Until(asked.Add(interval(c.ttl()))), h.renew)
+	h.keeper().look(h, h.until)
+	h.keeper().next(h, asked.Add(interval(c.ttl())), h.until)
 	return h
 }
+
+func (h *Held) keeper() *keeper { return &h.client.own().keeper }
 
 // Lock returns the full name of the lock.
 func (h *Held) Lock() string { return h.name }
@@ -91,36 +97,39 @@ func (h *Held) Deadline() time.Time {
 // an error that matches [ErrNotHeld] after a release. It looks at the clock, so
 // right after the process was paused it knows before the context does.
 func (h *Held) Err() error {
-	h.expire()
+	if tell := h.expire(); tell != nil {
+		tell()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// lookAgain ends trust if its time is over, and looks again if it is not.
-func (h *Held) lookAgain() {
-	h.expire()
+// lookAgain ends trust if its time is over, and has it looked at again if not.
+func (h *Held) lookAgain() (tell func()) {
+	tell = h.expire()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err == nil {
-		h.look.Reset(min(until(h.until), suspendCheck))
+		h.keeper().look(h, h.until)
 	}
+	return tell
 }
 
-// expire ends trust if its time is over.
-func (h *Held) expire() {
+// expire ends trust if its time is over, and returns what tells of it then.
+func (h *Held) expire() (tell func()) {
 	h.mu.Lock()
 	if h.err != nil || until(h.until) > 0 {
 		h.mu.Unlock()
-		return
+		return nil
 	}
 	// Without a renewal under way, the lease ends when it was to end.
-	err := ErrUnconfirmed
+	err := unconfirmed(h.failed)
 	if !h.doubt && until(h.runsOut) <= 0 {
-		err = fmt.Errorf("%w: the lease ran out while the process was paused", ErrLost)
+		err = errPaused
 	}
 	h.mu.Unlock()
-	h.lose(err)
+	return h.lose(err)
 }
 
 // extend trusts the lease for what a request sent at asked has confirmed. A
@@ -131,19 +140,21 @@ func (h *Held) extend(asked time.Time, remaining time.Duration) (trusted bool) {
 	if h.err != nil || until(h.until) <= 0 {
 		return false
 	}
-	h.doubt, h.failures = false, 0
-	if ends := asked.Add(remaining); ends.After(h.runsOut) {
+	h.doubt, h.failed, h.failures = false, nil, 0
+	if ends := asked.Add(min(remaining, h.client.ttl())); ends.After(h.runsOut) {
 		h.runsOut = ends
 		h.until = ends.Add(-h.client.margin())
 	}
 	return true
 }
 
-// lose ends trust because the lock is lost. Only the first call counts.
-func (h *Held) lose(err error) {
-	if h.distrust(err, true) {
-		h.client.tell(h.ctx, Event{Kind: Lost, Lock: h.name, Token: h.Token(), Err: err})
+// lose ends trust because the lock is lost, and returns what tells of it. Only
+// the first call counts.
+func (h *Held) lose(err error) (tell func()) {
+	if !h.distrust(err, true) {
+		return nil
 	}
+	return func() { h.client.tell(h.ctx, Event{Kind: Lost, Lock: h.name, Token: h.Token(), Err: err}) }
 }
 
 // distrust ends trust, and with it the work and the renewals. It reports whether
@@ -155,8 +166,7 @@ func (h *Held) distrust(err error, lost bool) bool {
 		return false
 	}
 	h.err = err
-	h.look.Stop()
-	h.next.Stop()
+	h.keeper().drop(h)
 	if h.abort != nil {
 		h.abort()
 	}
@@ -166,13 +176,3 @@ func (h *Held) distrust(err error, lost bool) bool {
 	h.end(err)
 	return true
 }
-
-// until is how long it is until t, by the clock that says less: the monotonic
-// clock stands still while the machine is suspended, and the wall clock may be
-// set back.
-func until(t time.Time) time.Duration {
-	return min(time.Until(t), t.Round(0).Sub(wall()))
-}
-
-// wall reads the wall clock; a test sets it.
-var wall = func() time.Time { return time.Now().Round(0) }

@@ -76,11 +76,21 @@ func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, 
 // Release implements [lease.Service].
 func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	var out stateBody
-	_, err := c.post(ctx, q.Namespace, "release", releaseBody{q.Lock, q.LeaseID, q.Token}, &out)
+	var body any = releaseBody{q.Lock, q.LeaseID, q.Token}
+	if q.RequestID != "" {
+		body = giveUpBody{q.Lock, q.RequestID}
+	}
+	_, err := c.post(ctx, q.Namespace, "release", body, &out)
 	if err != nil {
 		return lease.State{}, err
 	}
 	return out.state("release", q.Name)
+}
+
+// giveUpBody releases what a request got.
+type giveUpBody struct {
+	Lock      string `json:"lock"`
+	RequestID string `json:"request_id"`
 }
 
 // Break implements [lease.Service].

@@ -177,6 +177,45 @@ func TestAConnectionThatStillSpeaksIsKept(t *testing.T) {
 	}
 }
 
+func TestWaitersAndRenewalsShareNoBoundedConnections(t *testing.T) {
+	for name, wrap := range map[string]func(*http.Transport) http.RoundTripper{
+		"plain": func(h *http.Transport) http.RoundTripper { return h },
+		"signed": func(h *http.Transport) http.RoundTripper {
+			return &httplease.SigV4{Credentials: fixed, Region: "eu-west-1", Base: h}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone})
+			defer srv.Close()
+			base := &http.Transport{MaxConnsPerHost: 2}
+			defer base.CloseIdleConnections()
+			c := &lock.Client{TTL: 2 * time.Second, Service: &httplease.Client{URL: srv.URL, HTTP: &http.Client{Transport: wrap(base)}}}
+			h, err := c.Acquire(t.Context(), "a/b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+			var waiters sync.WaitGroup
+			for range 5 {
+				waiters.Go(func() {
+					if _, err := c.Acquire(ctx, "a/b"); !errors.Is(err, lock.ErrWaitTimeout) {
+						t.Errorf("got %v, want ErrWaitTimeout", err)
+					}
+				})
+			}
+			waiters.Wait()
+			if err := h.Err(); err != nil {
+				t.Errorf("lost while others waited: %v", err)
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A connection that could not be made, or did not prove to be the service's, has
 // carried nothing.
 func TestWhatWasRefusedBeforeItWasSentChangedNothing(t *testing.T) {
