@@ -14,8 +14,8 @@ import (
 // goroutines for each lock. Where not all can be sent at once, the lock whose
 // trust ends first has the first place, and the time of a request begins when it
 // has its place. How many places there are follows from the answers, as TCP finds
-// out what a network can carry: each answer widens the window by a fifth of a
-// place, and an attempt that fails narrows it by a quarter, a few times a second.
+// out what a network can carry: while others wait, each answer widens the window by a
+// fifth of a place, and an attempt that fails narrows it by a quarter, a few times a second.
 // What has been under way for a second counts no more. So requests that hang do
 // not keep those out that would get through, and a service that is slow, but
 // works, soon has as many as it needs.
@@ -170,7 +170,9 @@ func (k *keeper) ended(a *attempt, answered bool) {
 	defer k.mu.Unlock()
 	now := time.Now()
 	if answered {
-		k.window = min(k.window+0.2, mostWindow)
+		if len(k.ready) > 0 {
+			k.window = min(k.window+0.2, mostWindow)
+		}
 		k.leave(a, now)
 		return
 	}
