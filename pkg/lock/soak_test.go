@@ -93,7 +93,7 @@ func TestSoakManyLocks(t *testing.T) {
 	if rounds > 1 {
 		all = []int{1000, 2500, 4000, 4500}
 	}
-	for name, kind := range map[string]limited{
+	for name, kind := range map[string]struct{ queues, swallows bool }{
 		"it queues and stands still": {queues: true},
 		"it queues and swallows":     {queues: true, swallows: true},
 		"it says 429":                {},
