@@ -34,6 +34,10 @@ story-ledger: ## watch a paused worker corrupt a ledger in PostgreSQL, and a gua
 story-render: ## watch a paused worker replace a film on S3, and a guard prevent it
 	@go run ./localtest/stories/render
 
+.PHONY: rehearse-restore
+rehearse-restore: ## restore a backup on this machine, step by step
+	@go run ./localtest/rehearsal
+
 .PHONY: check
 check: ## gofmt, vet, staticcheck, tidy go.mod; spec and layout
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); if [ -n "$$files" ]; then echo "not formatted: $$files"; exit 1; fi

@@ -77,7 +77,7 @@ func TestTheParametersReachTheFunctions(t *testing.T) {
 	_, x := synth(t, func(_ *TableStackProps, a *APIStackProps) {
 		a.Rules = lease.Rules{
 			MaxTTL: 2 * time.Hour, MaxLockDelay: 30 * time.Second, Skew: 1500 * time.Millisecond,
-			RestoredAt: time.UnixMilli(1_800_000_000_123),
+			RestoredAt: time.UnixMilli(1_700_000_000_123), QuarantineEnd: time.UnixMilli(1_700_080_000_123),
 		}
 		a.Acquire = FunctionProps{Memory: 512, Concurrency: 7}
 		a.Rest = FunctionProps{Memory: 128, Concurrency: -1}
@@ -88,7 +88,7 @@ func TestTheParametersReachTheFunctions(t *testing.T) {
 	for id, f := range x.of("AWS::Lambda::Function") {
 		env := maps.Clone(f.at("Environment", "Variables").(map[string]any))
 		delete(env, "TABLE")
-		want := map[string]any{"MAX_TTL_MS": "7200000", "MAX_LOCK_DELAY_MS": "30000", "SKEW_MS": "1500", "RESTORED_AT_MS": "1800000000123"}
+		want := map[string]any{"MAX_TTL_MS": "7200000", "MAX_LOCK_DELAY_MS": "30000", "SKEW_MS": "1500", "RESTORED_AT_MS": "1700000000123"}
 		if !maps.Equal(env, want) {
 			t.Errorf("%s: got %v, want %v", id, env, want)
 		}

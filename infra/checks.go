@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
@@ -164,7 +165,7 @@ func validRules(r lease.Rules) error {
 	if at := r.RestoredAt; !at.IsZero() && (at.Year() < 2020 || at.Year() > 2100) {
 		return fmt.Errorf("infra: the table was restored at %v? The time is in milliseconds", at)
 	}
-	if err := r.Validate(); err != nil {
+	if err := r.Validate(time.Now()); err != nil {
 		return fmt.Errorf("infra: Rules: %w", err)
 	}
 	return nil

@@ -28,7 +28,7 @@ import (
 func main() {
 	log := slog.New(metered{slog.NewJSONHandler(os.Stdout, nil)})
 	slog.SetDefault(log)
-	set, err := settings.ReadAPI(os.Getenv)
+	set, err := settings.ReadAPI(time.Now(), os.Getenv)
 	store, incomplete := newStore(set, os.Getenv)
 	if err := errors.Join(err, incomplete); err != nil {
 		log.Error("misconfigured", "error", err)

@@ -50,11 +50,12 @@ const (
 	maxLockDelay = "MAX_LOCK_DELAY_MS"
 	skew         = "SKEW_MS"
 	restoredAt   = "RESTORED_AT_MS"
+	quarantine   = "QUARANTINE_END_MS"
 )
 
 // Limits are the variables of [lease.Rules], by which a server on one machine
 // passes on its own environment.
-var Limits = []string{maxTTL, maxLockDelay, skew, restoredAt}
+var Limits = []string{maxTTL, maxLockDelay, skew, restoredAt, quarantine}
 
 // Environ returns the environment that [ReadAPI] reads.
 func (a API) Environ() map[string]string {
@@ -73,12 +74,15 @@ func (a API) Environ() map[string]string {
 	if !a.Rules.RestoredAt.IsZero() {
 		set(restoredAt, a.Rules.RestoredAt.UnixMilli())
 	}
+	if !a.Rules.QuarantineEnd.IsZero() {
+		set(quarantine, a.Rules.QuarantineEnd.UnixMilli())
+	}
 	return env
 }
 
 // ReadAPI reads the settings of functions/api. It reports every variable that is
-// missing or wrong.
-func ReadAPI(getenv func(string) string) (API, error) {
+// missing or wrong, on a host whose clock reads now.
+func ReadAPI(now time.Time, getenv func(string) string) (API, error) {
 	r := reader{getenv: getenv}
 	a := API{
 		Table:      r.required(table),
@@ -89,6 +93,8 @@ func ReadAPI(getenv func(string) string) (API, error) {
 			MaxLockDelay: r.duration(maxLockDelay),
 			Skew:         r.duration(skew),
 			RestoredAt:   r.instant(restoredAt),
+
+			QuarantineEnd: r.instant(quarantine),
 		},
 	}
 	if a.Auth != "" && !slices.Contains([]Auth{IAM, JWT}, a.Auth) {
@@ -97,7 +103,7 @@ func ReadAPI(getenv func(string) string) (API, error) {
 	if a.ScopeClaim != "" && a.Auth != JWT {
 		r.wrong(scopeClaim, "want none: only tokens have claims")
 	}
-	if err := a.Rules.Validate(); err != nil {
+	if err := a.Rules.Validate(now); err != nil {
 		r.errs = append(r.errs, err)
 	}
 	return a, errors.Join(r.errs...)

@@ -11,7 +11,7 @@ import (
 )
 
 func read(env map[string]string) (API, error) {
-	return ReadAPI(func(name string) string { return env[name] })
+	return ReadAPI(time.Now(), func(name string) string { return env[name] })
 }
 
 func TestTheFunctionReadsWhatTheStackWrites(t *testing.T) {
@@ -20,6 +20,7 @@ func TestTheFunctionReadsWhatTheStackWrites(t *testing.T) {
 		{Table: "locks", Auth: JWT, ScopeClaim: "roles"},
 		{Table: "locks", Auth: IAM, Rules: lease.Rules{
 			MaxTTL: 2 * time.Hour, MaxLockDelay: time.Second, Skew: 500 * time.Millisecond, RestoredAt: time.UnixMilli(1790000000123),
+			QuarantineEnd: time.UnixMilli(1790003661123),
 		}},
 	} {
 		if got, err := read(a.Environ()); err != nil || !reflect.DeepEqual(got, a) {
@@ -41,6 +42,14 @@ func TestEverySettingThatIsWrongIsNamed(t *testing.T) {
 		env[c.name] = c.value
 		if _, err := read(env); err == nil || !strings.Contains(err.Error(), c.name) {
 			t.Errorf("%s=%s: got %v", c.name, c.value, err)
+		}
+	}
+	for name, a := range map[string]API{
+		"RestoredAt":    {Table: "locks", Auth: IAM, Rules: lease.Rules{RestoredAt: time.UnixMilli(1790000000123)}},
+		"QuarantineEnd": {Table: "locks", Auth: IAM, Rules: lease.Rules{QuarantineEnd: time.UnixMilli(1790000000123)}},
+	} {
+		if _, err := read(a.Environ()); err == nil {
+			t.Errorf("%s was accepted alone", name)
 		}
 	}
 	if _, err := read(API{Table: "locks", Auth: IAM, ScopeClaim: "roles"}.Environ()); err == nil {

@@ -2,10 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -19,16 +26,12 @@ func TestARunRetiresByTheTimeOfItsEventAndNeverByALaterOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := time.Now().Add(-9 * 24 * time.Hour)
-	store := &dynamolease.Store{Client: client, Table: table, Now: func() time.Time { return old }}
-	if _, err := store.Acquire(t.Context(), lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "idle"}, TTL: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	idle(t, client, table, old)
 	for _, run := range []struct {
 		what    string
 		event   string
 		retired float64
 	}{
-		{"an event without a time", `{}`, 0},
 		{"an event from before the retirement", `{"time": "` + old.UTC().Format(time.RFC3339) + `"}`, 0},
 		{"an event of today", `{"time": "` + time.Now().UTC().Format(time.RFC3339) + `"}`, 1},
 	} {
@@ -45,7 +48,7 @@ func TestARunRetiresByTheTimeOfItsEventAndNeverByALaterOne(t *testing.T) {
 		if err := json.Unmarshal(log.Bytes(), &line); err != nil {
 			t.Fatalf("not one line: %s", log.String())
 		}
-		if line["Retired"] != run.retired || line["done"] != true {
+		if line["Retired"] != run.retired || line["done"] != true || line["PassAgeMinutes"] != 0. {
 			t.Errorf("%s: got %v", run.what, line)
 		}
 		for _, m := range metrics(t, log.Bytes()) {
@@ -56,10 +59,100 @@ func TestARunRetiresByTheTimeOfItsEventAndNeverByALaterOne(t *testing.T) {
 	}
 }
 
+// idle makes the item of a lock that has not been used since then.
+func idle(t *testing.T, client *dynamodb.Client, table string, then time.Time) {
+	t.Helper()
+	number := func(n int64) types.AttributeValue {
+		return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+	}
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
+		dynamolease.KeyAttribute:    &types.AttributeValueMemberS{Value: "a#idle"},
+		dynamolease.RetireAttribute: number(then.Add(7 * 24 * time.Hour).Unix()),
+		"tok":                       number(then.UnixMilli()),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnEventWithoutATimeIsAnErrorAndRetiresNothing(t *testing.T) {
+	s := &dynamolease.Sweeper{Client: dynamolease.NewClient(localtest.DynamoDBForTest(t).Options()), Table: "any"}
+	err := handler(s, slog.New(slog.DiscardHandler))(t.Context(), event{})
+	if !errors.Is(err, lease.ErrMisconfigured) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A pass of days is one that does not keep up.
+func TestTheAgeOfAPassThatIsNotDoneIsAMetric(t *testing.T) {
+	client := dynamolease.NewClient(localtest.DynamoDBForTest(t).Options())
+	table := "sweeper-" + lease.NewID()
+	if err := dynamolease.CreateTable(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Truncate(time.Second)
+	put := func(item map[string]types.AttributeValue) {
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		put(map[string]types.AttributeValue{dynamolease.KeyAttribute: &types.AttributeValueMemberS{Value: "a#" + strconv.Itoa(i)}})
+	}
+	put(map[string]types.AttributeValue{
+		dynamolease.KeyAttribute: &types.AttributeValueMemberS{Value: dynamolease.SweeperKey},
+		"began":                  &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Add(-30*time.Hour).UnixMilli(), 10)},
+	})
+	for _, run := range []struct {
+		limit time.Duration // two seconds are for one or two items
+		age   float64
+		done  bool
+	}{{6500 * time.Millisecond, 30 * 60, false}, {time.Minute, 0, true}} {
+		var log bytes.Buffer
+		s := &dynamolease.Sweeper{Client: client, Table: table, Rate: 1, Page: 1}
+		if run.done {
+			s.Rate = 100
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), run.limit)
+		err := handler(s, slog.New(slog.NewJSONHandler(&log, nil)))(ctx, event{now})
+		cancel()
+		var line map[string]any
+		if err := errors.Join(err, json.Unmarshal(log.Bytes(), &line)); err != nil {
+			t.Fatal(err)
+		}
+		if line["PassAgeMinutes"] != run.age || line["done"] != run.done {
+			t.Errorf("got %v, want an age of %v", line, run.age)
+		}
+	}
+}
+
+func TestTheConfigurationIsReadFromTheEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		rate float64
+		err  string
+	}{
+		{map[string]string{"TABLE": "locks"}, 0, ""},
+		{map[string]string{"TABLE": "locks", "SWEEP_RATE": "250"}, 250, ""},
+		{map[string]string{"SWEEP_RATE": "250"}, 0, "TABLE"},
+		{map[string]string{"TABLE": "locks", "SWEEP_RATE": "fast"}, 0, "SWEEP_RATE"},
+		{map[string]string{"TABLE": "locks", "SWEEP_RATE": "0"}, 0, "SWEEP_RATE"},
+	} {
+		s, err := newSweeper(t.Context(), func(name string) string { return c.env[name] })
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%v: got %v, want an error about %s", c.env, err, c.err)
+			}
+		} else if err != nil || s.Table != "locks" || s.Rate != c.rate || s.Client == nil {
+			t.Errorf("%v: got %+v, %v", c.env, s, err)
+		}
+	}
+}
+
 func TestARunThatFailsSaysSoAndIsAnError(t *testing.T) {
 	client := dynamolease.NewClient(localtest.DynamoDBForTest(t).Options())
 	var log bytes.Buffer
-	err := handler(&dynamolease.Sweeper{Client: client, Table: "missing"}, slog.New(slog.NewJSONHandler(&log, nil)))(t.Context(), event{})
+	err := handler(&dynamolease.Sweeper{Client: client, Table: "missing"}, slog.New(slog.NewJSONHandler(&log, nil)))(t.Context(), event{time.Now()})
 	if err == nil || !bytes.Contains(log.Bytes(), []byte(`"level":"ERROR"`)) {
 		t.Errorf("got %v, logged %s", err, log.String())
 	}
@@ -81,7 +174,7 @@ func metrics(t *testing.T, line []byte) (names []string) {
 		t.Fatal(err)
 	}
 	m := embedded.AWS.CloudWatchMetrics
-	if len(m) != 1 || m[0].Namespace != "Pawl" || len(m[0].Dimensions) != 1 || len(m[0].Metrics) != 3 {
+	if len(m) != 1 || m[0].Namespace != "Pawl" || len(m[0].Dimensions) != 1 || len(m[0].Metrics) != 4 {
 		t.Fatalf("not in the embedded metric format: %s", line)
 	}
 	for _, one := range m[0].Metrics {

@@ -74,8 +74,9 @@ func TestTheContextBecomesStacks(t *testing.T) {
 		err     string
 	}{
 		{`{}`, "Pawl PawlTable", []string{`/v1/default/acquire`, `"AWS_IAM"`}, ""},
-		{`{"pawl:table": "restored", "pawl:restored-at-ms": 1800000000123}`, "Pawl",
-			[]string{`"RESTORED_AT_MS":"1800000000123"`, `"TABLE":"restored"`}, ""},
+		{`{"pawl:table": "restored", "pawl:restored-at-ms": 1790000000123, "pawl:quarantine-end-ms": 1790003661123}`, "Pawl",
+			[]string{`"RESTORED_AT_MS":"1790000000123"`, `"QUARANTINE_END_MS":"1790003661123"`, `"TABLE":"restored"`}, ""},
+		{`{"pawl:restored-at-ms": 1790000000123}`, "", nil, "QuarantineEnd"},
 		{`{"pawl:consistency": "strong", "pawl:replicas": "eu-west-2", "pawl:witness": "eu-central-1"}`, "Pawl PawlTable",
 			[]string{`"eu-west-1"`, `"GlobalTableWitnesses":[{"Region":"eu-central-1"}]`, `dynamodb:Scan`}, ""},
 		{`{"pawl:region": "us-east-1", "pawl:consistency": "strong", "pawl:replicas": "us-east-2,us-west-2", "pawl:table-key-arn": "` + key("1") +

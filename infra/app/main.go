@@ -14,7 +14,9 @@
 //	pawl:replicas           the others, separated by commas, and
 //	pawl:replica-key-arns   their keys, in the same order, and
 //	pawl:witness            perhaps a Region that only witnesses
-//	pawl:restored-at-ms     when the table was restored, see README.md
+//	pawl:restored-at-ms, pawl:quarantine-end-ms
+//	                        when the table was restored, and until when nothing is
+//	                        granted: see infra/README.md
 //	pawl:max-ttl-ms, pawl:max-lock-delay-ms, pawl:skew-ms
 //	                        limits; see package lease, Rules
 //	pawl:namespaces         namespaces to make IAM policies for; default "default"

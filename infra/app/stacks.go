@@ -81,6 +81,9 @@ func (p *parameters) rules() lease.Rules {
 	if at := p.integer("restored-at-ms"); at != 0 {
 		r.RestoredAt = time.UnixMilli(int64(at))
 	}
+	if end := p.integer("quarantine-end-ms"); end != 0 {
+		r.QuarantineEnd = time.UnixMilli(int64(end))
+	}
 	return r
 }
 

@@ -173,6 +173,7 @@ func TestTokensOfARestoredStoreAreAboveAllThatItForgot(t *testing.T) {
 		forgotten = r
 	}
 	rules := lease.Rules{RestoredAt: (noon + hour).Time()}
+	rules.QuarantineEnd = rules.QuarantineAfter(rules.RestoredAt)
 	for now := noon + hour; ; now += second {
 		next, err := backup.Acquire(now, with(mine, func(g *lease.Grant) { g.RequestID = "request-3" }), rules)
 		if errors.Is(err, lease.ErrQuarantine) {

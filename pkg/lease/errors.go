@@ -16,7 +16,7 @@ var (
 	ErrHeld = errors.New("the lock is held")
 
 	// ErrLost means that the lease is over for good: it was released, broken,
-	// or ran out and went to someone else.
+	// or ran out and went to someone else. The detail is a [LostError].
 	ErrLost = errors.New("the lease is lost")
 
 	// ErrExpired means that the lease ran out and nobody has taken the lock
@@ -89,6 +89,26 @@ func (e *HeldError) Error() string {
 
 // Is makes errors.Is(err, ErrHeld) true for every HeldError.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// A LostError is the detail behind [ErrLost], for whoever counts the holders that
+// came back late. It does not cross a network.
+type LostError struct {
+	// Known says that the record tells of such a lease. Anyone can make up the
+	// id and the token of a lease that never was.
+	Known bool
+}
+
+func (e *LostError) Error() string { return ErrLost.Error() }
+
+// Is makes errors.Is(err, ErrLost) true for every LostError.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// KnownLost reports whether err, of a renewal or a release, tells of a lease
+// that there was: it has expired, or is lost by the proof of the record.
+func KnownLost(err error) bool {
+	var lost *LostError
+	return errors.Is(err, ErrExpired) || errors.As(err, &lost) && lost.Known
+}
 
 // A TokenChangedError is the detail behind [ErrTokenChanged].
 type TokenChangedError struct {

@@ -43,6 +43,7 @@ func interleave(t *rapid.T) {
 		"wait2":    w.wait,
 		"retire":   w.retire,
 		"backup":   w.backup,
+		"settings": w.settings,
 		"restore":  w.restore,
 	})
 }
@@ -154,6 +155,13 @@ func (w *world) restore(t *rapid.T) {
 	} else {
 		w.rules.RestoredAt = w.rules.RestoredAt.Add(time.Millisecond)
 	}
+	w.rules.QuarantineEnd = w.rules.QuarantineAfter(w.rules.RestoredAt)
+}
+
+// settings is a deployment that allows more, or as much as before, and changes
+// nothing else.
+func (w *world) settings(t *rapid.T) {
+	w.rules.MaxTTL = rapid.SampledFrom([]time.Duration{0, 6 * time.Hour, 24 * time.Hour}).Draw(t, "maximum TTL")
 }
 
 func (w *world) grant(t *rapid.T, l *lock, g lease.Grant) {

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -23,6 +24,9 @@ var _ Service = (*Memory)(nil)
 
 // Acquire implements [Service].
 func (m *Memory) Acquire(ctx context.Context, q AcquireRequest) (Lease, error) {
+	if err := m.check(); err != nil {
+		return Lease{}, err
+	}
 	g, err := m.Rules.Grant(q, CallFrom(ctx).Principal)
 	if err != nil {
 		return Lease{}, err
@@ -48,7 +52,7 @@ func (m *Memory) Acquire(ctx context.Context, q AcquireRequest) (Lease, error) {
 
 // Renew implements [Service].
 func (m *Memory) Renew(ctx context.Context, q RenewRequest) (Lease, error) {
-	if err := q.Validate(m.Rules); err != nil {
+	if err := firstError(m.check(), q.Validate(m.Rules)); err != nil {
 		return Lease{}, err
 	}
 	r, now, _, err := m.change(ctx, q.Name, func(r Record, now Instant) (Record, error) {
@@ -62,22 +66,24 @@ func (m *Memory) Renew(ctx context.Context, q RenewRequest) (Lease, error) {
 
 // Release implements [Service].
 func (m *Memory) Release(ctx context.Context, q ReleaseRequest) (State, error) {
-	if err := q.Validate(); err != nil {
+	if err := firstError(m.check(), q.Validate()); err != nil {
 		return State{}, err
 	}
 	ctx = WithCall(ctx, new(Call)) // giving up is safe whatever the clock says
-	r, now, _, err := m.change(ctx, q.Name, func(r Record, _ Instant) (Record, error) {
+	var before Record
+	_, now, _, err := m.change(ctx, q.Name, func(r Record, _ Instant) (Record, error) {
+		before = r
 		return r.Release(q)
 	})
 	if err != nil {
 		return State{}, err
 	}
-	return r.State(q.Name, now), nil
+	return before.Released(now, q)
 }
 
 // Break implements [Service].
 func (m *Memory) Break(ctx context.Context, q BreakRequest) (Broken, error) {
-	if err := q.Validate(); err != nil {
+	if err := firstError(m.check(), q.Validate()); err != nil {
 		return Broken{}, err
 	}
 	r, now, repeated, err := m.change(ctx, q.Name, func(r Record, now Instant) (Record, error) {
@@ -91,11 +97,19 @@ func (m *Memory) Break(ctx context.Context, q BreakRequest) (Broken, error) {
 
 // Get implements [Service].
 func (m *Memory) Get(_ context.Context, n Name) (State, error) {
-	if err := n.Validate(); err != nil {
+	if err := firstError(m.check(), n.Validate()); err != nil {
 		return State{}, err
 	}
 	r, now := m.record(n)
 	return r.State(n, now), nil
+}
+
+// check refuses to go by rules that are out of range.
+func (m *Memory) check() error {
+	if err := m.Rules.Validate(time.Now()); err != nil {
+		return fmt.Errorf("%w: %w", ErrMisconfigured, err)
+	}
+	return nil
 }
 
 // change makes one transition. repeated says that it changed nothing.

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,9 +45,11 @@ func TestMemoryRefusesACallThatItsClockDoesNotAgreeWith(t *testing.T) {
 	})
 }
 
-func TestMemoryGrantsNothingUntilTheFloorOfARestore(t *testing.T) {
+func TestMemoryGrantsNothingInTheQuarantineOfARestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon.Time())) // bubbles begin before there was a Pawl to restore
 		m := &lease.Memory{Rules: lease.Rules{RestoredAt: time.Now()}}
+		m.Rules.QuarantineEnd = m.Rules.QuarantineAfter(m.Rules.RestoredAt)
 		q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute, Wait: 20 * time.Second}
 		started := time.Now()
 		_, err := m.Acquire(t.Context(), q)
@@ -56,10 +59,30 @@ func TestMemoryGrantsNothingUntilTheFloorOfARestore(t *testing.T) {
 		}
 		time.Sleep(retry.After)
 		l, err := m.Acquire(t.Context(), q)
-		if err != nil || lease.Instant(l.Token) <= m.Rules.Floor() {
-			t.Errorf("got %v, error %v, want a token above %d", l, err, m.Rules.Floor())
+		if err != nil || lease.Instant(l.Token) <= m.Rules.Floor() || time.Since(started) != time.Hour+time.Minute+time.Second {
+			t.Errorf("got %v, error %v after %v, want a token above %d", l, err, time.Since(started), m.Rules.Floor())
 		}
 	})
+}
+
+func TestMemoryDoesNotGoByRulesThatAreOutOfRange(t *testing.T) {
+	n := lease.Name{Namespace: "a", Lock: "b"}
+	m := &lease.Memory{Rules: lease.Rules{RestoredAt: time.Now()}} // without an end of the quarantine
+	id := lease.NewID()
+	_, acquire := m.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute})
+	_, renew := m.Renew(t.Context(), lease.RenewRequest{Name: n, LeaseID: id, Token: 1, TTL: time.Minute})
+	_, release := m.Release(t.Context(), lease.ReleaseRequest{Name: n, LeaseID: id, Token: 1})
+	_, breaks := m.Break(t.Context(), lease.BreakRequest{Name: n, Token: 1, Reason: "test"})
+	_, get := m.Get(t.Context(), n)
+	for call, err := range map[string]error{"acquire": acquire, "renew": renew, "release": release, "break": breaks, "get": get} {
+		if !errors.Is(err, lease.ErrMisconfigured) || !strings.Contains(err.Error(), "QuarantineEnd") {
+			t.Errorf("%s: got error %v, want ErrMisconfigured with the field", call, err)
+		}
+	}
+	m.Rules = lease.Rules{} // someone has repaired it
+	if _, err := m.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestMemoryRemembersWhoAskedForALease(t *testing.T) {

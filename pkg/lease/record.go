@@ -65,7 +65,7 @@ type Grant struct {
 // g is the grant that holds the lock.
 func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 	floor := rules.Floor()
-	if err := quarantined(now, floor); err != nil {
+	if err := quarantined(now, rules); err != nil {
 		return r, err
 	}
 	if r.RequestID == g.RequestID {
@@ -109,9 +109,9 @@ func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 func (r Record) Renew(now Instant, q RenewRequest, rules Rules) (Record, error) {
 	switch {
 	case Instant(q.Token) < rules.Floor(): // the backup may have forgotten that it was broken
-		return r, ErrLost
+		return r, new(LostError)
 	case r.LeaseID != q.LeaseID || r.Token != q.Token:
-		return r, ErrLost
+		return r, r.lost(q.Token)
 	case r.Expires <= now:
 		return r, ErrExpired
 	case r.Expires >= now.Add(q.TTL):
@@ -135,17 +135,25 @@ func (r Record) Release(q ReleaseRequest) (Record, error) {
 		// The grant that replaced this lease found it released.
 		return r, nil
 	case r.LeaseID != q.LeaseID || r.Token != q.Token:
-		return r, ErrLost
+		return r, r.lost(q.Token)
 	}
 	r.LeaseID, r.Expires, r.Free = "", 0, r.Hold
 	return r, nil
+}
+
+// lost is the error for a lease that does not hold the lock. There was one if
+// the lock has come to its token, unless the one with this token has another id.
+// The first token of a lock is read from the clock: a small one is made up.
+func (r Record) lost(t fence.Token) error {
+	other := r.Token == t && r.LeaseID != ""
+	return &LostError{Known: Instant(t) > At(earliest) && t <= r.Token && !other}
 }
 
 // Break returns the record after the lease with the token observed is ended and
 // a token is used up. It returns r itself when nobody holds the lock.
 func (r Record) Break(now Instant, observed fence.Token, rules Rules) (Record, error) {
 	floor := rules.Floor()
-	if err := quarantined(now, floor); err != nil {
+	if err := quarantined(now, rules); err != nil {
 		return r, err
 	}
 	switch {
@@ -177,9 +185,10 @@ func (r *Record) retire(idle Instant, rules Rules) {
 	r.Retire = max(idle, Instant(r.Token)).Add(rules.retention()).Seconds()
 }
 
-func quarantined(now, floor Instant) error {
-	if now >= floor {
+func quarantined(now Instant, rules Rules) error {
+	end := At(rules.QuarantineEnd)
+	if now >= end {
 		return nil
 	}
-	return &RetryError{Err: ErrQuarantine, After: floor.Sub(now)}
+	return &RetryError{Err: ErrQuarantine, After: end.Sub(now)}
 }

@@ -129,22 +129,48 @@ func TestAcquireAgain(t *testing.T) {
 
 func TestAcquireAfterARestore(t *testing.T) {
 	var none lease.Record
+	const end = quarantineEnd
 	above := change(released, func(r *lease.Record) { r.Token = fence.Token(floor) + 7; r.Clock = floor })
-	live := change(held, func(r *lease.Record) { r.Expires, r.Free = floor+minute, floor+minute+second })
+	live := change(held, func(r *lease.Record) { r.Expires, r.Free = end+minute, end+minute+second })
 	check(t, []transition{
-		{"nothing is granted below the floor", released, acquire(floor-ms, theirs, restored), none, lease.ErrQuarantine},
-		{"not even a new lock", none, acquire(floor-ms, theirs, restored), none, lease.ErrQuarantine},
+		{"nothing is granted in the quarantine", released, acquire(end-ms, theirs, restored), none, lease.ErrQuarantine},
+		{"not even a new lock", none, acquire(end-ms, theirs, restored), none, lease.ErrQuarantine},
 		{"not even again", held, acquire(noon, mine, restored), none, lease.ErrQuarantine},
-		{"the first grant jumps above the floor", released, acquire(floor, theirs, restored),
-			taken(released, floor, func(r *lease.Record) { r.Token = fence.Token(floor) + 1 }), nil},
-		{"a new lock is above the floor by its clock", none, acquire(floor, theirs, restored),
-			taken(none, floor, func(r *lease.Record) { r.Token = fence.Token(floor) + 1 }), nil},
-		{"later grants count by one", above, acquire(floor+second, theirs, restored), taken(above, floor+second, unchanged), nil},
+		{"the first grant jumps above the floor", released, acquire(end, theirs, restored),
+			taken(released, end, func(r *lease.Record) { r.Token = fence.Token(floor) + 1 }), nil},
+		{"a new lock is above the floor by its clock", none, acquire(end, theirs, restored),
+			taken(none, end, func(r *lease.Record) { r.Token = fence.Token(end) + 1 }), nil},
+		{"later grants count by one", above, acquire(end+second, theirs, restored), taken(above, end+second, unchanged), nil},
 		{"a grant below the floor is not repeated: the backup may have forgotten that it was broken", live,
-			acquire(floor, mine, restored), none, lease.ErrRequestSpent},
+			acquire(end, mine, restored), none, lease.ErrRequestSpent},
 		{"a grant at the floor is repeated", change(live, func(r *lease.Record) { r.Token = fence.Token(floor) }),
-			acquire(floor, mine, restored), change(live, func(r *lease.Record) { r.Token = fence.Token(floor) }), nil},
+			acquire(end, mine, restored), change(live, func(r *lease.Record) { r.Token = fence.Token(floor) }), nil},
 	})
+}
+
+// The settings of a deployment change long after a restore; what it has granted
+// since is to live on.
+func TestNoChangeOfTheLimitsAfterARestoreLosesALease(t *testing.T) {
+	for _, limits := range []lease.Rules{
+		{MaxTTL: 24 * time.Hour}, {MaxTTL: time.Second}, {MaxLockDelay: time.Second}, {Skew: time.Minute},
+		{MaxTTL: 24 * time.Hour, MaxLockDelay: time.Minute, Skew: time.Minute},
+	} {
+		limits.RestoredAt, limits.QuarantineEnd = restored.RestoredAt, restored.QuarantineEnd
+		r, err := released.Acquire(quarantineEnd, theirs, restored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := quarantineEnd + second
+		if _, err := r.Renew(now, lease.RenewRequest{LeaseID: r.LeaseID, Token: r.Token, TTL: time.Minute}, limits); err != nil {
+			t.Errorf("%+v: renew: %v", limits, err)
+		}
+		if again, err := r.Acquire(now, theirs, limits); err != nil || again != r {
+			t.Errorf("%+v: a repeat: got %+v, %v", limits, again, err)
+		}
+		if _, err := broken.Acquire(now, theirs, limits); err != nil {
+			t.Errorf("%+v: another lock: %v", limits, err)
+		}
+	}
 }
 
 func TestTheRefusalOfAHeldLockTellsWhoHoldsItAndForHowLong(t *testing.T) {
@@ -159,7 +185,7 @@ func TestTheRefusalOfAHeldLockTellsWhoHoldsItAndForHowLong(t *testing.T) {
 }
 
 func TestTheQuarantineTellsWhenItEnds(t *testing.T) {
-	_, err := released.Acquire(floor-minute, theirs, restored)
+	_, err := released.Acquire(quarantineEnd-minute, theirs, restored)
 	var detail *lease.RetryError
 	if !errors.As(err, &detail) || detail.After != time.Minute {
 		t.Errorf("got %+v, want a RetryError after 1m", err)

@@ -97,6 +97,73 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+func TestAReleaseTellsHowItFoundItsLeaseAndNamesNoSuccessor(t *testing.T) {
+	q := lease.ReleaseRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, LeaseID: "lease-1", Token: held.Token}
+	for _, c := range []struct {
+		name   string
+		before lease.Record
+		now    lease.Instant
+		want   lease.Ending
+		held   bool
+	}{
+		{"a lease that holds the lock", held, held.Expires - ms, lease.Released, false},
+		{"one that ran out", held, held.Expires, lease.ReleasedLate, false},
+		{"one that ran out long ago", held, held.Free + day, lease.ReleasedLate, false},
+		{"one that was released", released, noon + second, lease.ReleasedBefore, false},
+		{"one that was released, of a lock that another holds", next, noon + second, lease.ReleasedBefore, true},
+	} {
+		got, err := c.before.Released(c.now, q)
+		if err != nil || got.Ended != c.want || got.Holder != "worker-1" || got.Held != c.held || got.Name != q.Name {
+			t.Errorf("%s: got %#v, %v", c.name, got, err)
+		}
+		if after, _ := c.before.Release(q); got.Token != after.Token {
+			t.Errorf("%s: got token %d, want %d", c.name, got.Token, after.Token)
+		}
+	}
+	if got, err := their.Released(noon, q); !errors.Is(err, lease.ErrLost) || got != (lease.State{}) {
+		t.Errorf("of a lost lease: got %#v, %v", got, err)
+	}
+	if s := held.State(q.Name, noon); s.Ended != 0 {
+		t.Errorf("a state without a release tells of one: %#v", s)
+	}
+}
+
+// Who counts holders that came back late must not count what was made up.
+func TestALostLeaseIsKnownOnlyByItsRecord(t *testing.T) {
+	recreated := change(next, func(r *lease.Record) { r.Token += fence.Token(30 * day); r.PrevToken = 0 })
+	for _, c := range []struct {
+		name   string
+		record lease.Record
+		id     string
+		token  fence.Token
+		known  bool
+	}{
+		{"taken over", their, "lease-1", held.Token, true},
+		{"broken", broken, "lease-1", held.Token, true},
+		{"forgotten, and granted again", recreated, "lease-1", held.Token, true},
+		{"of a lock that never existed", lease.Record{}, "lease-1", held.Token, false},
+		{"a token that has not been granted", held, "lease-9", held.Token + 1, false},
+		{"a token below every clock", held, "lease-9", 5, false},
+		{"another id than the one with this token", held, "lease-9", held.Token, false},
+	} {
+		_, renew := c.record.Renew(noon, lease.RenewRequest{LeaseID: c.id, Token: c.token, TTL: time.Minute}, lease.Rules{})
+		_, release := c.record.Release(lease.ReleaseRequest{LeaseID: c.id, Token: c.token})
+		for call, err := range map[string]error{"renew": renew, "release": release} {
+			if !errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrExpired) || lease.KnownLost(err) != c.known {
+				t.Errorf("%s: %s: got %v, known %t, want %t", c.name, call, err, lease.KnownLost(err), c.known)
+			}
+		}
+	}
+	for err, want := range map[error]bool{lease.ErrExpired: true, lease.ErrLost: false, lease.ErrHeld: false, nil: false} {
+		if got := lease.KnownLost(err); got != want {
+			t.Errorf("%v: got %t", err, got)
+		}
+	}
+	if _, err := their.Renew(noon, lease.RenewRequest{LeaseID: "lease-1", Token: held.Token, TTL: time.Minute}, restored); lease.KnownLost(err) {
+		t.Error("of what a restore has forgotten nothing is known")
+	}
+}
+
 func TestBreak(t *testing.T) {
 	var none lease.Record
 	breaks := func(now lease.Instant, observed fence.Token, rules lease.Rules) func(lease.Record) (lease.Record, error) {
@@ -115,9 +182,9 @@ func TestBreak(t *testing.T) {
 		{"whatever the token", released, breaks(noon+second, 1, lease.Rules{}), released, nil},
 		{"a lock of which nothing is recorded is free already", none, breaks(noon, 1, lease.Rules{}), none, nil},
 		{"a newer lease is not hit", next, breaks(noon+2*second, held.Token, lease.Rules{}), none, lease.ErrTokenChanged},
-		{"nothing is broken below the floor", held, breaks(floor-ms, held.Token, restored), none, lease.ErrQuarantine},
-		{"the token jumps above the floor", held, breaks(floor, held.Token, restored), change(broken, func(r *lease.Record) {
-			r.Token, r.Retire = fence.Token(floor)+1, (int64(floor+ms+7*day)+999)/1000
+		{"nothing is broken in the quarantine", held, breaks(quarantineEnd-ms, held.Token, restored), none, lease.ErrQuarantine},
+		{"the token jumps above the floor", held, breaks(quarantineEnd, held.Token, restored), change(broken, func(r *lease.Record) {
+			r.Token, r.Retire = fence.Token(floor)+1, (int64(quarantineEnd+7*day)+999)/1000
 		}), nil},
 	})
 	_, err := next.Break(noon+2*second, held.Token, lease.Rules{})

@@ -58,11 +58,15 @@ var (
 	protected = change(held, func(r *lease.Record) { r.Hold = noon + 10*second })
 )
 
-// restored are the rules after a restore at noon. The floor is an hour, a minute
-// and a second later: the longest TTL, the longest lock delay and the skew.
-var restored = lease.Rules{RestoredAt: noon.Time()}
+// restored are the rules after a restore at noon. The quarantine is as long as
+// the longest TTL, the longest lock delay and the skew; the floor is nearer, and
+// depends on none of them.
+var restored = lease.Rules{RestoredAt: noon.Time(), QuarantineEnd: quarantineEnd.Time()}
 
-const floor = noon + hour + minute + second
+const (
+	floor         = noon + 3*minute
+	quarantineEnd = noon + hour + minute + second
+)
 
 // A transition is one case of a change of a record.
 type transition struct {

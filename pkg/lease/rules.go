@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -27,24 +28,71 @@ type Rules struct {
 	// writes to the old table had been cut off. It must stay set while any item
 	// of the backup is left. Zero means that it never was.
 	RestoredAt time.Time
+
+	// QuarantineEnd is until when nothing is granted or broken after a restore:
+	// what [Rules.QuarantineAfter] says of the rules of the old table. It stays
+	// as it was computed then, whatever the limits become. Required with
+	// RestoredAt, and not set without.
+	QuarantineEnd time.Time
 }
 
-const minTTL = time.Second
+const (
+	minTTL       = time.Second
+	mostTTL      = 24 * time.Hour
+	mostDelay    = time.Minute
+	mostSkew     = time.Minute
+	minRetention = 24 * time.Hour
+	mostRetained = 10 * 365 * 24 * time.Hour
 
-// Validate reports the first field that is out of its range.
-func (r Rules) Validate() error {
-	for _, f := range []struct {
+	// sinceRestore is from a restore to its floor. It is more than the largest
+	// skew and lock delay together, and it is no limit of a deployment: a floor
+	// that moves leaves live leases below it.
+	sinceRestore = 180 * time.Second
+)
+
+// The times that a setting can mean. What is outside has too few digits, or too
+// many. No token is below the first of them: the first token of a lock is read
+// from the clock.
+var (
+	earliest = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// ValidTime reports whether a setting or an event can mean t: a time from 2020
+// to 2100.
+func ValidTime(t time.Time) bool { return !t.Before(earliest) && t.Before(latest) }
+
+// Validate reports the first field that is out of its range, on a host whose
+// clock reads now.
+func (r Rules) Validate(now time.Time) error {
+	for _, f := range [...]struct {
 		name          string
 		value, lo, hi time.Duration
 	}{
-		{"maximum TTL", r.maxTTL(), minTTL, 24 * time.Hour},
-		{"maximum lock delay", r.maxLockDelay(), 0, time.Minute},
-		{"skew", r.skew(), 0, time.Minute},
-		{"retention", r.retention(), 24 * time.Hour, 10 * 365 * 24 * time.Hour},
+		{"maximum TTL (MaxTTL)", r.maxTTL(), minTTL, mostTTL},
+		{"maximum lock delay (MaxLockDelay)", r.maxLockDelay(), 0, mostDelay},
+		{"skew (Skew)", r.skew(), 0, mostSkew},
+		{"retention (Retention)", r.retention(), minRetention, mostRetained},
 	} {
 		if f.value < f.lo || f.value > f.hi {
 			return fmt.Errorf("lease: %s is %v, want %v to %v", f.name, f.value, f.lo, f.hi)
 		}
+	}
+	restored, end := r.RestoredAt, r.QuarantineEnd
+	first, last := restored.Add(sinceRestore), restored.Add(mostTTL+mostDelay+mostSkew)
+	switch {
+	case restored.IsZero() && end.IsZero():
+		return nil
+	case end.IsZero():
+		return errors.New("lease: end of the quarantine (QuarantineEnd) is not set, and the time of a restore is")
+	case restored.IsZero():
+		return errors.New("lease: end of the quarantine (QuarantineEnd) is set, and the time of a restore is not")
+	case !ValidTime(restored):
+		return fmt.Errorf("lease: time of the restore (RestoredAt) is %v, want one from 2020 to 2100", restored)
+	case restored.After(now.Add(r.skew())):
+		return fmt.Errorf("lease: time of the restore (RestoredAt) is %v, after %v, which is now", restored, now)
+	case end.Before(first) || end.After(last):
+		return fmt.Errorf("lease: end of the quarantine (QuarantineEnd) is %v, want %v to %v", end, first, last)
 	}
 	return nil
 }
@@ -54,15 +102,20 @@ func (r Rules) maxLockDelay() time.Duration { return cmp.Or(r.MaxLockDelay, time
 func (r Rules) skew() time.Duration         { return cmp.Or(r.Skew, time.Second) }
 func (r Rules) retention() time.Duration    { return cmp.Or(r.Retention, 7*24*time.Hour) }
 
-// Floor is the instant before which nothing is granted, and the number that
-// every valid token exceeds: whatever was granted after the backup and is
-// forgotten now has ended by then, and had a token below. Zero without a
-// restore.
+// Floor is the number that no valid token is below: whatever was granted after
+// the backup, and is forgotten now, had a smaller one. Zero without a restore.
 func (r Rules) Floor() Instant {
 	if r.RestoredAt.IsZero() {
 		return 0
 	}
-	return At(r.RestoredAt).Add(max(r.maxTTL(), time.Minute) + r.maxLockDelay() + r.skew())
+	return At(r.RestoredAt).Add(sinceRestore)
+}
+
+// QuarantineAfter returns when every lease has ended that was granted under r,
+// and forgotten by a restore at the given time. It is to be computed once, from
+// the rules in force when the old table was cut off; see [Rules.QuarantineEnd].
+func (r Rules) QuarantineAfter(restored time.Time) time.Time {
+	return restored.Add(max(sinceRestore, r.maxTTL()+r.maxLockDelay()+r.skew()))
 }
 
 // Open reports whether a host whose clock reads now may grant, renew or break.

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,28 +32,76 @@ func TestRulesHaveLimits(t *testing.T) {
 		{"a retention shorter than a request can be under way", lease.Rules{Retention: 24*time.Hour - 1}, false},
 		{"the longest retention", lease.Rules{Retention: 10 * year}, true},
 		{"a longer retention", lease.Rules{Retention: 10*year + 1}, false},
+		{"a TTL in milliseconds that has overflowed", lease.Rules{MaxTTL: overflowing * time.Millisecond}, false},
 	} {
-		if err := c.rules.Validate(); (err == nil) != c.valid {
+		if err := c.rules.Validate(noon.Time()); (err == nil) != c.valid {
 			t.Errorf("%s: got %v", c.name, err)
 		}
 	}
 }
 
-func TestTheFloorIsAboveAllThatARestoreCanHaveForgotten(t *testing.T) {
+// overflowing milliseconds are too many for a duration.
+var overflowing time.Duration = 1 << 45
+
+func TestTheTimesOfARestoreHaveLimits(t *testing.T) {
+	const none lease.Instant = 0
+	for _, c := range []struct {
+		name          string
+		restored, end lease.Instant
+		field         string // of the error
+	}{
+		{"a restore just now", noon, quarantineEnd, ""},
+		{"one by a clock that is ahead by the skew", noon + second, quarantineEnd + second, ""},
+		{"one that is still to come", noon + second + ms, quarantineEnd + 2*second, "RestoredAt"},
+		{"one a year ago", noon - 365*day, noon - 364*day, ""},
+		{"a time in seconds", noon / 1000, quarantineEnd, "RestoredAt"},
+		{"a time in microseconds", noon * 1000, quarantineEnd, "RestoredAt"},
+		{"a digit too many", noon * 10, quarantineEnd, "RestoredAt"},
+		{"before there was a Pawl", noon - 3900*day, noon - 3899*day, "RestoredAt"},
+		{"no end of the quarantine", noon, none, "QuarantineEnd"},
+		{"an end without a restore", none, noon, "QuarantineEnd"},
+		{"an end before the floor", noon, floor - ms, "QuarantineEnd"},
+		{"an end at the floor", noon, floor, ""},
+		{"the end that the longest limits have", noon, noon + day + 2*minute, ""},
+		{"a later one, which no limits can have", noon, noon + day + 2*minute + ms, "QuarantineEnd"},
+		{"a digit too many in the end", noon, quarantineEnd * 10, "QuarantineEnd"},
+	} {
+		err := lease.Rules{RestoredAt: c.restored.Time(), QuarantineEnd: c.end.Time()}.Validate(noon.Time())
+		if (err == nil) != (c.field == "") || err != nil && !strings.Contains(err.Error(), "("+c.field+")") {
+			t.Errorf("%s: got %v, want an error about %q", c.name, err, c.field)
+		}
+	}
+}
+
+func TestTheFloorDependsOnTheRestoreOnly(t *testing.T) {
+	if got := (lease.Rules{}).Floor(); got != 0 {
+		t.Errorf("without a restore there is one: %d", got)
+	}
+	for _, r := range []lease.Rules{
+		{}, {MaxTTL: 24 * time.Hour}, {MaxTTL: time.Second}, {MaxLockDelay: time.Second}, {Skew: time.Minute},
+	} {
+		if r.RestoredAt = noon.Time(); r.Floor() != floor {
+			t.Errorf("%+v: got %d, want %d", r, r.Floor(), floor)
+		}
+	}
+}
+
+func TestTheQuarantineOutlastsAllThatARestoreCanHaveForgotten(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rules lease.Rules
 		want  lease.Instant
 	}{
-		{"without a restore there is none", lease.Rules{}, 0},
-		{"the defaults", restored, floor},
-		{"the longest TTL, lock delay and skew", lease.Rules{RestoredAt: noon.Time(), MaxTTL: 24 * time.Hour, MaxLockDelay: 7 * time.Second, Skew: 3 * time.Second},
-			noon + day + 10*second},
-		{"a short TTL counts as a minute", lease.Rules{RestoredAt: noon.Time(), MaxTTL: time.Second, MaxLockDelay: time.Second, Skew: time.Second},
-			noon + minute + 2*second},
+		{"the defaults", lease.Rules{}, quarantineEnd},
+		{"the longest TTL, a lock delay and a skew",
+			lease.Rules{MaxTTL: 24 * time.Hour, MaxLockDelay: 7 * time.Second, Skew: 3 * time.Second}, noon + day + 10*second},
+		{"short limits do not end it before the floor",
+			lease.Rules{MaxTTL: time.Second, MaxLockDelay: time.Second, Skew: time.Second}, floor},
 	} {
-		if got := c.rules.Floor(); got != c.want {
-			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		got := c.rules.QuarantineAfter(noon.Time())
+		c.rules.RestoredAt, c.rules.QuarantineEnd = noon.Time(), got
+		if err := c.rules.Validate(noon.Time()); lease.At(got) != c.want || err != nil {
+			t.Errorf("%s: got %v, %v, want %v", c.name, got, err, c.want.Time())
 		}
 	}
 }

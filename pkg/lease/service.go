@@ -26,7 +26,8 @@ type Service interface {
 	Renew(context.Context, RenewRequest) (Lease, error)
 
 	// Release ends the lease. Released before is no error; [ErrLost] means that
-	// it ended in another way.
+	// it ended in another way. Of holders, the state names that of this lease
+	// only.
 	Release(context.Context, ReleaseRequest) (State, error)
 
 	// Break ends the lease that has the given token, whoever holds it, and uses
@@ -147,7 +148,21 @@ type State struct {
 
 	// Abandoned is the last lease, if it ran out and nobody took over.
 	Abandoned *Abandoned
+
+	// Ended is how the release that returned this state found its lease. It does
+	// not cross a network.
+	Ended Ending
 }
+
+// An Ending is how a release found the lease that it was to end. The zero value
+// says nothing.
+type Ending int
+
+const (
+	Released       Ending = iota + 1 // it held the lock
+	ReleasedBefore                   // it had been released, maybe by an attempt of the same call
+	ReleasedLate                     // it had run out, and nobody had taken the lock: its TTL was too short
+)
 
 // Broken is the state of a lock after a break.
 type Broken struct {

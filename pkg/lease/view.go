@@ -73,6 +73,29 @@ func (r Record) State(n Name, now Instant) State {
 	return s
 }
 
+// Released returns the state of a lock at now, after the release q has been made
+// of r, or fails as [Record.Release] does. Of holders, it names that of the
+// lease that q names, and no successor.
+func (r Record) Released(now Instant, q ReleaseRequest) (State, error) {
+	next, err := r.Release(q)
+	if err != nil {
+		return State{}, err
+	}
+	s := next.State(q.Name, now)
+	switch {
+	case next == r:
+		s.Ended = ReleasedBefore
+		if r.Token != q.Token {
+			s.Holder = r.PrevHolder
+		}
+	case r.Expires <= now:
+		s.Ended = ReleasedLate
+	default:
+		s.Ended = Released
+	}
+	return s, nil
+}
+
 // checkToken guards against a record that something else has written: counting
 // from the clock, a token reaches the largest in the year 33658.
 func checkToken(t fence.Token) error {

@@ -15,6 +15,10 @@ const (
 	// waitMargin is what a waiter leaves of the time that its caller allows, so
 	// that the caller still gets the answer.
 	waitMargin = 500 * time.Millisecond
+
+	// maxPause is how long a waiter leaves a lock alone at most, whatever the
+	// store asks for.
+	maxPause = 5 * time.Second
 )
 
 // Await acquires a lock, waiting for it up to wait, and less if the context
@@ -31,7 +35,11 @@ func Await(ctx context.Context, wait time.Duration, acquire func(context.Context
 	}
 	l, err := acquire(ctx)
 	for Classify(err).Wait && time.Now().Before(end) {
-		if err := sleep(ctx, min(pause(err), time.Until(end))); err != nil {
+		left := time.Until(end)
+		if asked(err) > left {
+			break // the caller is told for how long to leave the store alone
+		}
+		if err := sleep(ctx, min(pause(err), left)); err != nil {
 			return Lease{}, err
 		}
 		if err = look(ctx); err == nil {
@@ -42,14 +50,27 @@ func Await(ctx context.Context, wait time.Duration, acquire func(context.Context
 }
 
 // pause is how long to wait after err: half to one and a half intervals, so
-// that waiters spread out, and no longer than the lease lives.
+// that waiters spread out, and no longer than the lease lives. A store that asks
+// for more time gets it: those who ask at once are why it does.
 func pause(err error) time.Duration {
 	d := pollInterval/2 + rand.N(pollInterval)
 	var held *HeldError
 	if errors.As(err, &held) {
 		d = min(d, held.Remaining+rand.N(pollInterval/10))
 	}
+	if after := asked(err); after > 0 {
+		d = max(d, after+rand.N(pollInterval/2))
+	}
 	return d
+}
+
+// asked is for how long a store that failed wants to be left alone.
+func asked(err error) time.Duration {
+	var retry *RetryError
+	if errors.As(err, &retry) {
+		return min(retry.After, maxPause)
+	}
+	return 0
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -153,6 +153,41 @@ func TestAwait(t *testing.T) {
 				t.Errorf("took %v, error %v, want 30ms and a little", took, err)
 			}
 		},
+		"a store that asks for time gets it": func(t *testing.T) {
+			d := door{acquire: always(errThrottled), look: always(nil)}
+			if _, took, err := d.await(t.Context(), 3500*time.Millisecond); took < 3*time.Second || err != errThrottled || d.acquires != 4 || d.looks != 3 {
+				t.Errorf("got error %v after %v, want one try a second: %+v", err, took, d)
+			}
+		},
+		"a look that is asked for time waits too": func(t *testing.T) {
+			d := door{acquire: always(errHeld), look: always(errThrottled)}
+			if _, _, err := d.await(t.Context(), 3500*time.Millisecond); err != errThrottled || d.acquires != 1 || d.looks > 5 {
+				t.Errorf("got error %v, %+v", err, d)
+			}
+		},
+		"a store that asks for too much time is asked again": func(t *testing.T) {
+			d := door{acquire: until(ms.Sub(0), &lease.RetryError{Err: lease.ErrThrottled, After: time.Hour}), look: always(nil)}
+			if _, took, err := d.await(t.Context(), 20*time.Second); err != nil || took < time.Second || took > 6*time.Second {
+				t.Errorf("took %v, error %v", took, err)
+			}
+		},
+		"a herd whose lease runs out, or whose store is throttled, does not come back at once": func(t *testing.T) {
+			const waiters = 100
+			for _, err := range []error{&lease.HeldError{Remaining: 30 * time.Millisecond}, errThrottled} {
+				took := make(map[time.Duration]bool)
+				for range waiters {
+					d := door{acquire: until(ms.Sub(0), err), look: always(nil)}
+					_, after, err := d.await(t.Context(), 20*time.Second)
+					if err != nil {
+						t.Fatal(err)
+					}
+					took[after.Round(time.Microsecond)] = true
+				}
+				if len(took) < waiters*9/10 {
+					t.Errorf("after %v, %d waiters looked at %d different times", err, waiters, len(took))
+				}
+			}
+		},
 		"waiters spread out": func(t *testing.T) {
 			took := make(map[time.Duration]bool)
 			for range 20 {

@@ -31,6 +31,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			clock.Store(int64(noon))
 			s := x.store(nil, lease.Rules{})
 			s.Now = func() time.Time { return lease.Instant(clock.Add(1)).Time() }
+			warm(b, s)
 			locks := make([]lease.AcquireRequest, concurrency)
 			for i := range locks {
 				locks[i] = lease.AcquireRequest{Name: lease.Name{Namespace: "bench", Lock: fmt.Sprint("pawl-", i)}, TTL: time.Minute, Holder: "worker-1"}

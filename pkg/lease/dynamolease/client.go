@@ -45,7 +45,7 @@ func NewClient(o dynamodb.Options) *dynamodb.Client {
 // recovery, deletion protection and a TTL attribute, which the stacks in infra
 // set. A table that exists already is left as it is.
 func CreateTable(ctx context.Context, c *dynamodb.Client, name string) error {
-	pk := "pk"
+	pk := KeyAttribute
 	_, err := c.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:            &name,
 		BillingMode:          types.BillingModePayPerRequest,

@@ -9,71 +9,85 @@ import (
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
-// A serverClock is what the last dated answer told of DynamoDB's clock: by how
-// much it is ahead of this host's, between least and most.
+// maxVerdictAge is for how long it is believed what an answer told of the clock.
+// Clocks are set, and hosts are suspended.
+const maxVerdictAge = time.Minute
+
+// A serverClock is what the last answers told of DynamoDB's clock.
 type serverClock struct {
-	mu          sync.Mutex
-	known       bool
-	least, most time.Duration
+	mu      sync.Mutex
+	learnt  time.Time // when a dated answer came last, by the clock that it is about
+	skew    error     // whether the clocks agreed then
+	undated bool      // the last answer told no time: there is no use in asking
 }
 
-// date takes the time that an answer tells. It is in whole seconds, and was read
-// at some time between the request and the answer, so that a slow answer makes
-// it less certain and not wrong.
-func (a *attempts) date(header string, sent, received time.Time) {
+// elapsed is the time between two readings of a clock: the monotonic clock stands
+// while a host is suspended, and the wall clock goes back when it is set. A clock
+// for tests has only the wall.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// date takes the time that an answer tells: whether this clock agrees with it.
+// It is in whole seconds, and was read at some time between the request and the
+// answer, so that a slow answer makes it less certain and not wrong.
+func (s *Store) date(a *attempts, header string, sent, received time.Time) {
+	a.answered, a.dated, a.skew = true, false, nil
 	at, err := http.ParseTime(header)
 	if err != nil {
 		return // it came from something in between
 	}
-	a.dated = true
-	a.least, a.most = at.Sub(received), at.Add(time.Second).Sub(sent)
+	ahead := at.Sub(received)
+	a.dated, a.skew = true, s.Rules.Agree(ahead, ahead+time.Second+elapsed(sent, received))
+	a.received = received
 }
 
 func (c *serverClock) learn(a *attempts) {
-	if !a.dated {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.least, c.most = true, a.least, a.most
+	if a.answered {
+		c.undated = !a.dated
+	}
+	if a.dated {
+		c.learnt, c.skew = a.received, a.skew
+	}
 }
 
-// agree reports whether the clocks are known, and whether they agree as far as
-// is known.
-func (s *Store) agree() (known bool, err error) {
-	s.clock.mu.Lock()
-	defer s.clock.mu.Unlock()
-	if !s.clock.known {
-		return false, nil
+// verdict returns what is known at now, or that nothing is and that it is of use
+// to ask.
+func (c *serverClock) verdict(now time.Time) (unknown bool, skew error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.learnt.IsZero() || elapsed(c.learnt, now) > maxVerdictAge {
+		return !c.undated, nil
 	}
-	return true, s.Rules.Agree(s.clock.least, s.clock.most)
+	return false, c.skew
 }
 
 // open returns the time, if it is certain enough to grant, renew or break by it.
-// Without a gateway that has told the time of the call, DynamoDB is asked for
-// it: once, and again while the clocks do not agree.
+// DynamoDB is asked for it first after it disagreed, so that a process that
+// refuses learns when its clock is right again; and where no gateway has told
+// the time of the call, also when nothing is known.
 func (s *Store) open(ctx context.Context, n lease.Name) (lease.Instant, error) {
 	call := lease.CallFrom(ctx)
-	if known, err := s.agree(); call.Received.IsZero() && (!known || err != nil) {
+	unknown, skew := s.clock.verdict(s.time())
+	if skew != nil || unknown && call.Received.IsZero() {
 		if _, _, err := s.read(ctx, n); err != nil {
 			return 0, err
 		}
+		if _, skew = s.clock.verdict(s.time()); skew != nil {
+			return 0, skew
+		}
 	}
 	now := s.now()
-	if err := s.Rules.Open(now, call); err != nil {
-		return 0, err
-	}
-	_, err := s.agree()
-	return now, err
+	return now, s.Rules.Open(now, call)
 }
 
-// confirm gives a lease back if the answer that granted it tells that the clocks
-// do not agree any more.
-func (s *Store) confirm(ctx context.Context, l lease.Lease) (lease.Lease, error) {
-	if _, err := s.agree(); err != nil {
-		// Nobody has the lease id. If it cannot be given back, it runs out.
-		_, _ = s.Release(ctx, lease.ReleaseRequest{Name: l.Name, LeaseID: l.ID, Token: l.Token})
-		return lease.Lease{}, err
+func (s *Store) time() time.Time {
+	if s.Now != nil {
+		return s.Now()
 	}
-	return l, nil
+	return time.Now()
 }
+
+func (s *Store) now() lease.Instant { return lease.At(s.time()) }

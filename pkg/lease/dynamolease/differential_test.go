@@ -84,6 +84,17 @@ func (k *twin) past(t *rapid.T) lease.Lease {
 	return l
 }
 
+// call is one that a gateway has just received, as most are.
+func (p *pair) call(principal string) (context.Context, *lease.Call) {
+	c := &lease.Call{Principal: principal, Received: p.now.Time()}
+	return lease.WithCall(p.Context(), c), c
+}
+
+func (p *pair) gateway() context.Context {
+	ctx, _ := p.call("")
+	return ctx
+}
+
 func (p *pair) acquire(t *rapid.T) {
 	k := p.choose(t)
 	ttl := time.Duration(rapid.SampledFrom([]int{1, 2, 3600}).Draw(t, "ttl")) * time.Second
@@ -97,9 +108,9 @@ func (p *pair) acquire(t *rapid.T) {
 	}
 	k.ids = append(k.ids, lease.NewID())
 	q.RequestID = k.ids[max(0, len(k.ids)-1-rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "request"))]
-	call := &lease.Call{Principal: rapid.SampledFrom([]string{"role-1", "role-1", "role-1", ""}).Draw(t, "principal")}
+	ctx, call := p.call(rapid.SampledFrom([]string{"role-1", "role-1", "role-1", ""}).Draw(t, "principal"))
 
-	got, err := p.store.Acquire(lease.WithCall(p.Context(), call), q)
+	got, err := p.store.Acquire(ctx, q)
 	g, e := p.rules.Grant(q, call.Principal)
 	if e != nil {
 		t.Fatal(e)
@@ -108,7 +119,7 @@ func (p *pair) acquire(t *rapid.T) {
 	next, want := k.record.Acquire(p.now, g, p.rules)
 	p.check(t, k, next, err, want)
 	requests := 1
-	if p.now < p.rules.Floor() {
+	if p.now < lease.At(p.rules.QuarantineEnd) {
 		requests = 0
 	}
 	if want == nil {
@@ -133,7 +144,7 @@ func (p *pair) renew(t *rapid.T) {
 	k := p.choose(t)
 	l := k.past(t)
 	q := lease.RenewRequest{Name: k.Name, LeaseID: l.ID, Token: l.Token, TTL: time.Duration(rapid.SampledFrom([]int{1, 60, 3600}).Draw(t, "ttl")) * time.Second}
-	got, err := p.store.Renew(p.Context(), q)
+	got, err := p.store.Renew(p.gateway(), q)
 	next, want := k.record.Renew(p.now, q, p.rules)
 	p.check(t, k, next, err, want)
 	if want == nil && !sameLease(got, next.Lease(k.Name, p.now, q.TTL)) {
@@ -146,11 +157,12 @@ func (p *pair) release(t *rapid.T) {
 	k := p.choose(t)
 	l := k.past(t)
 	q := lease.ReleaseRequest{Name: k.Name, LeaseID: l.ID, Token: l.Token}
-	got, err := p.store.Release(p.Context(), q)
+	got, err := p.store.Release(p.gateway(), q)
 	next, want := k.record.Release(q)
 	p.check(t, k, next, err, want)
 	if want == nil {
-		p.sameState(t, got, next.State(k.Name, p.now))
+		state, _ := k.record.Released(p.now, q)
+		p.sameState(t, got, state)
 	}
 	k.record = next
 }
@@ -158,7 +170,7 @@ func (p *pair) release(t *rapid.T) {
 func (p *pair) breaks(t *rapid.T) {
 	k := p.choose(t)
 	q := lease.BreakRequest{Name: k.Name, Token: k.past(t).Token, Reason: "test"}
-	got, err := p.store.Break(p.Context(), q)
+	got, err := p.store.Break(p.gateway(), q)
 	next, want := k.record.Break(p.now, q.Token, p.rules)
 	p.check(t, k, next, err, want)
 	if want == nil {
@@ -182,6 +194,7 @@ func (p *pair) get(t *rapid.T) {
 // wait turns the clock, sometimes back: another host has another.
 func (p *pair) wait(t *rapid.T) {
 	p.now += rapid.SampledFrom([]lease.Instant{ms, ms, 999 * ms, second, second, 2 * second, minute, 3 * hour, 9 * day, -ms, -second, -hour}).Draw(t, "time")
+	p.now = max(p.now, lease.At(p.rules.RestoredAt)) // a store refuses rules that are still to come
 }
 
 func (p *pair) retire(t *rapid.T) {
@@ -192,14 +205,14 @@ func (p *pair) retire(t *rapid.T) {
 }
 
 // restore declares that the table, as it is, came from a backup. Most often it
-// waits for the floor.
+// waits for the end of the quarantine.
 func (p *pair) restore(t *rapid.T) {
 	if at := p.now.Time(); at.After(p.rules.RestoredAt) {
-		p.rules.RestoredAt = at
+		p.rules.RestoredAt, p.rules.QuarantineEnd = at, p.rules.QuarantineAfter(at)
 		p.store = p.table.store(&p.now, p.rules)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "impatience") > 0 {
-		p.now = max(p.now, p.rules.Floor())
+		p.now = max(p.now, lease.At(p.rules.QuarantineEnd))
 	}
 }
 

@@ -7,6 +7,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// What a table must know of its items.
+const (
+	// KeyAttribute is the partition key, a string: the table has no other key.
+	KeyAttribute = "pk"
+
+	// RetireAttribute is the time from which on an idle lock may be deleted, in
+	// epoch seconds: the table's TTL attribute.
+	RetireAttribute = "gc"
+)
+
 // The attributes of an item. Their names are short because every byte counts
 // towards the write unit of 1 KB.
 var (
@@ -23,17 +33,18 @@ var (
 	dly   = expression.Name("dly")   // skew and lock delay
 	ttl   = expression.Name("ttl")
 	meta  = expression.Name("meta")
-	gc    = expression.Name("gc")   // retirement, in epoch seconds
-	ptok  = expression.Name("ptok") // the lease that the last grant replaced:
-	pexp  = expression.Name("pexp") // its token, expiry (0 unless it ran out)
-	pown  = expression.Name("pown") // and holder
-	v     = expression.Name("v")    // version of this schema
+	gc    = expression.Name(RetireAttribute) // retirement, in epoch seconds
+	ptok  = expression.Name("ptok")          // the lease that the last grant replaced:
+	pexp  = expression.Name("pexp")          // its token, expiry (0 unless it ran out)
+	pown  = expression.Name("pown")          // and holder
+	v     = expression.Name("v")             // version of this schema
 )
 
 // Conditions. Those on an attribute that a new item lacks say so: a comparison
-// with a missing attribute is false, and <> is true.
+// with a missing attribute is false, and <> is true. A counter above the most is
+// not ours, and is refused before it is counted up.
 var (
-	newer     = absentOr(tok, acq.LessThan(param("now")).And(tok.GreaterThanEqual(param("floor"))))
+	newer     = absentOr(tok, acq.LessThan(param("now")).And(tok.Between(param("floor"), param("most"))))
 	unchanged = tok.Equal(param("old"))
 	available = absentOr(free, free.LessThanEqual(param("now")))
 	unspent   = absentOr(rid, rid.NotEqual(param("rid")))

@@ -17,7 +17,7 @@ const (
 	setGrant = `SET #tok = if_not_exists(#tok, :seed) + :inc, #acq = :acq, #lid = :lid, #rid = :rid, #own = :own,
 		#sub = :sub, #since = :now, #exp = :exp, #free = :free, #hold = :hold, #dly = :dly, #ttl = :ttl, #gc = :gc, #v = :v,
 		#ptok = if_not_exists(#tok, :zero), #pexp = if_not_exists(#exp, :zero), #pown = if_not_exists(#own, :empty)`
-	ifFast = `(attribute_not_exists(#tok) OR (#acq < :now AND #tok >= :floor))
+	ifFast = `(attribute_not_exists(#tok) OR (#acq < :now AND #tok BETWEEN :floor AND :most))
 		AND (attribute_not_exists(#free) OR #free <= :now) AND (attribute_not_exists(#rid) OR #rid <> :rid)`
 	ifSlow = `#tok = :old AND (attribute_not_exists(#free) OR #free <= :now) AND (attribute_not_exists(#rid) OR #rid <> :rid)`
 )
@@ -131,7 +131,12 @@ func (p *parser) term() string {
 	case strings.HasPrefix(token, "attribute_"):
 		return strings.ReplaceAll(token, " ", "")
 	}
-	return token + " " + p.next() + " " + p.next()
+	operator := p.next()
+	term := token + " " + operator + " " + p.next()
+	if operator == "BETWEEN" {
+		term += " " + p.next() + " " + p.next()
+	}
+	return term
 }
 
 func TestConditionsAreReadAsDynamoDBReadsThem(t *testing.T) {
@@ -143,6 +148,8 @@ func TestConditionsAreReadAsDynamoDBReadsThem(t *testing.T) {
 		"and not the other way round": {"#a = :a OR #b = :b AND #c = :c", "(#a = :a OR #b = :b) AND #c = :c", false},
 		"the order does not matter":   {"#a = :a AND #b = :b AND #c = :c", "(#c = :c AND #a = :a) AND (#b = :b)", true},
 		"what is compared does":       {"#a < :a", "#a <= :a", false},
+		"so do the ends of a range":   {"#a BETWEEN :a AND :b AND #c = :c", "#a BETWEEN :b AND :a AND #c = :c", false},
+		"whose AND is of its own":     {"#a BETWEEN :a AND :b OR #c = :c", "#c = :c OR (#a BETWEEN :a AND :b)", true},
 	} {
 		if same := normalCondition(t, c.a) == normalCondition(t, c.b); same != c.same {
 			t.Errorf("%s: got %t for %s and %s", name, same, c.a, c.b)

@@ -52,9 +52,9 @@ func (a *attempts) meaning(err error) error {
 	return &lease.RetryError{Err: err, After: after}
 }
 
-// outcomeUnknown is for what only the answer told.
-func outcomeUnknown(reason string) error {
-	return &lease.RetryError{Err: fmt.Errorf("%w: dynamodb: %s", lease.ErrOutcomeUnknown, reason), After: time.Second}
+// outcomeUnknown is for what only the answer would have told.
+func outcomeUnknown(reason error) error {
+	return &lease.RetryError{Err: fmt.Errorf("%w: dynamodb: %w", lease.ErrOutcomeUnknown, reason), After: time.Second}
 }
 
 // refused reports whether DynamoDB answered that it changed nothing: with a 4xx

@@ -135,7 +135,7 @@ func TestThroughRandomFaultsTheLockStaysSafe(t *testing.T) {
 	t.Parallel()
 	l, late := newLine(t, impatient), new(faultproxy.Late)
 	l.store.Rules.Skew = time.Millisecond // all callers have one clock
-	ctx := l.random(1, 250,
+	ctx := l.random(1, 400,
 		faultproxy.Chance{Of: .01, Fault: late.Copy},
 		faultproxy.Chance{Of: .01, Fault: late.Delay},
 		faultproxy.Chance{Of: .05, Fault: late.Overtaken},

@@ -163,3 +163,54 @@ func TestAfterAFaultABreakOfAReleasedLeaseFindsItFree(t *testing.T) {
 		t.Errorf("got %s, already free: %v, want so with token %d", show(b.State), b.AlreadyFree, held.Token)
 	}
 }
+
+// The lock is taken after the break, or what looked like one, whose answer was
+// lost. That nothing was changed would be a lie in the log.
+func TestAfterAFaultABreakIsToldForWhatItMayHaveDone(t *testing.T) {
+	for name, c := range map[string]struct {
+		broken bool // by the attempt without an answer, or else released
+		after  func(line)
+		means  error
+		free   bool
+	}{
+		"carried out, and granted since":                {true, func(l line) { l.take() }, lease.ErrOutcomeUnknown, false},
+		"carried out, granted and released since":       {true, func(l line) { l.give(l.take()) }, lease.ErrOutcomeUnknown, false},
+		"carried out, and granted twice since":          {true, func(l line) { l.give(l.take()); l.take() }, lease.ErrOutcomeUnknown, false},
+		"not carried out: released and granted":         {false, func(l line) { l.take() }, lease.ErrTokenChanged, false},
+		"not carried out: granted and released, as one": {false, func(l line) { l.give(l.take()) }, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLine(t)
+			held := l.take()
+			l.proxy.Next(write, func(x *faultproxy.Exchange) {
+				if c.broken {
+					x.Forward()
+				} else {
+					l.give(held)
+				}
+				c.after(l)
+			})
+			b, err := l.store.Break(t.Context(), breakOf(held))
+			l.means("break", err, c.means)
+			if b.AlreadyFree != c.free {
+				t.Errorf("got %s, already free: %v, want %v", show(b.State), b.AlreadyFree, c.free)
+			}
+		})
+	}
+}
+
+func TestAfterAFaultAReleaseIsToldForWhatItFound(t *testing.T) {
+	t.Parallel()
+	l := newLine(t)
+	held := l.take()
+	l.proxy.Next(write, faultproxy.After(faultproxy.Drop))
+	s := must[lease.State](t)(l.store.Release(t.Context(), releaseOf(held)))
+	if s.Ended != lease.ReleasedBefore || s.Holder != "worker-1" {
+		t.Errorf("an attempt without an answer has released it: got %#v", s)
+	}
+	next := l.take()
+	if s := must[lease.State](t)(l.store.Release(t.Context(), releaseOf(next))); s.Ended != lease.Released {
+		t.Errorf("got %#v, want it released", s)
+	}
+}

@@ -70,17 +70,20 @@ func newLine(t *testing.T, changes ...func(*dynamodb.Options)) line {
 		T:      t,
 		Name:   lease.Name{Namespace: "faults", Lock: lease.NewID()},
 		proxy:  faultproxy.Start(t, engine.Endpoint),
-		direct: &dynamolease.Store{Client: direct, Table: faultTable},
+		store:  &dynamolease.Store{Table: faultTable},
+		direct: &dynamolease.Store{Table: faultTable},
 	}
 	o := engine.Options()
 	o.BaseEndpoint = &l.proxy.URL
 	for _, change := range append([]func(*dynamodb.Options){patient}, changes...) {
 		change(&o)
 	}
-	// The first request of a store compares the clocks; faults are for the next.
-	l.store = &dynamolease.Store{Client: direct, Table: faultTable}
-	must[lease.State](t)(l.store.Get(t.Context(), l.Name))
-	l.store.Client = dynamolease.NewClient(o)
+	good := engine.Options()
+	patient(&good)
+	l.direct.Client = following(l.direct, good)
+	l.store.Client = following(l.store, good)
+	warm(t, l.store)
+	l.store.Client = following(l.store, o)
 	return l
 }
 

@@ -15,6 +15,7 @@ import (
 type change struct {
 	statement
 	values map[string]types.AttributeValue
+	before bool // the answer is to be the item as it was before
 }
 
 // granting turns the record seen, or any record when it is zero, into next.
@@ -40,7 +41,7 @@ func granting(seen, next lease.Record, floor lease.Instant) change {
 	}
 	fast := seen.Token == 0
 	if fast {
-		values[":floor"] = num(floor)
+		values[":floor"], values[":most"] = num(max(floor, 1)), num(fence.Max-1)
 	} else {
 		values[":inc"] = num(next.Token - seen.Token)
 		values[":old"] = num(seen.Token)
@@ -63,7 +64,7 @@ func granting(seen, next lease.Record, floor lease.Instant) change {
 }
 
 func renewing(now lease.Instant, next lease.Record) change {
-	return change{renew, map[string]types.AttributeValue{
+	return change{statement: renew, values: map[string]types.AttributeValue{
 		":lid": str(next.LeaseID),
 		":tok": num(next.Token),
 		":now": num(now),
@@ -74,14 +75,14 @@ func renewing(now lease.Instant, next lease.Record) change {
 }
 
 func releasing(q lease.ReleaseRequest) change {
-	return change{release, map[string]types.AttributeValue{
+	return change{statement: release, before: true, values: map[string]types.AttributeValue{
 		":lid": str(q.LeaseID),
 		":tok": num(q.Token),
 	}}
 }
 
 func breaking(seen, next lease.Record) change {
-	return change{breakLease, map[string]types.AttributeValue{
+	return change{statement: breakLease, values: map[string]types.AttributeValue{
 		":old":  num(seen.Token),
 		":inc":  num(next.Token - seen.Token),
 		":gc":   num(next.Retire),
@@ -98,7 +99,7 @@ func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Va
 
 func key(n lease.Name) map[string]types.AttributeValue {
 	// A namespace has no '#', so no two names share a key.
-	return map[string]types.AttributeValue{"pk": str(n.Namespace + "#" + n.Lock)}
+	return map[string]types.AttributeValue{KeyAttribute: str(n.Namespace + "#" + n.Lock)}
 }
 
 // decode reads an item. A missing one is the zero record.
@@ -124,13 +125,14 @@ func decode(item map[string]types.AttributeValue) (lease.Record, error) {
 		PrevToken:   fence.Token(d.num("ptok")),
 		PrevExpires: lease.Instant(d.num("pexp")),
 		PrevHolder:  d.str("pown"),
-		Retire:      d.num("gc"),
+		Retire:      d.num(RetireAttribute),
 	}
 	if d.err == nil && !r.Token.Valid() {
 		d.err = fmt.Errorf("token %d is out of range", r.Token)
 	}
 	if d.err != nil {
-		return lease.Record{}, fmt.Errorf("%w: the item of %v was not written by this service: %w", lease.ErrMisconfigured, d.str("pk"), d.err)
+		return lease.Record{}, fmt.Errorf("%w: the item of %v was not written by this service: %w",
+			lease.ErrMisconfigured, d.str(KeyAttribute), d.err)
 	}
 	return r, nil
 }

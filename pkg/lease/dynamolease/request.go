@@ -14,11 +14,29 @@ import (
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
-// update executes c on the item of n and returns the record after it, or, with
-// errRefused or errRefusedAfter, the record that did not meet its condition.
-func (s *Store) update(ctx context.Context, n lease.Name, c change) (lease.Record, error) {
+// An outcome is what DynamoDB answered to an update.
+type outcome struct {
+	// What the update was to return of the item, or the item that did not meet
+	// its condition.
+	lease.Record
+
+	refused bool // its condition failed
+
+	// unanswered says that it was refused after an attempt that had no answer:
+	// what the condition failed on may be what that attempt has done.
+	unanswered bool
+
+	skew error // the time of the answer, if that does not agree with this clock
+}
+
+// update executes c on the item of n.
+func (s *Store) update(ctx context.Context, n lease.Name, c change) (outcome, error) {
 	var out *dynamodb.UpdateItemOutput
 	var a attempts
+	returns := types.ReturnValueAllNew
+	if c.before {
+		returns = types.ReturnValueAllOld
+	}
 	err := s.request(ctx, &a, func(options func(*dynamodb.Options)) (err error) {
 		out, err = s.Client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:                           &s.Table,
@@ -27,29 +45,27 @@ func (s *Store) update(ctx context.Context, n lease.Name, c change) (lease.Recor
 			ConditionExpression:                 &c.condition,
 			ExpressionAttributeNames:            c.names,
 			ExpressionAttributeValues:           c.values,
-			ReturnValues:                        types.ReturnValueAllNew,
+			ReturnValues:                        returns,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}, options)
 		return err
 	})
+	o := outcome{skew: a.skew}
 	var failed *types.ConditionalCheckFailedException
-	if errors.As(err, &failed) {
-		r, err := decode(failed.Item)
-		switch {
-		case err != nil:
-			return r, err
-		case a.unknown:
-			return r, errRefusedAfter
+	switch {
+	case errors.As(err, &failed):
+		o.refused, o.unanswered = true, a.unknown
+		if o.Record, err = decode(failed.Item); err != nil && a.unknown {
+			err = outcomeUnknown(err)
 		}
-		return r, errRefused
+	case err == nil && len(out.Attributes) == 0: // then it was not DynamoDB that answered
+		err = outcomeUnknown(errors.New("an answer without the item"))
+	case err == nil:
+		if o.Record, err = decode(out.Attributes); err != nil {
+			err = outcomeUnknown(err) // it was carried out all the same
+		}
 	}
-	if err != nil {
-		return lease.Record{}, err
-	}
-	if len(out.Attributes) == 0 { // then it was not DynamoDB that answered
-		return lease.Record{}, outcomeUnknown("an answer without the item")
-	}
-	return decode(out.Attributes)
+	return o, err
 }
 
 // read returns the record of n as of now.
@@ -72,6 +88,9 @@ func (s *Store) read(ctx context.Context, n lease.Name) (lease.Record, lease.Ins
 
 // Get implements [lease.Service] in one strongly consistent read.
 func (s *Store) Get(ctx context.Context, n lease.Name) (lease.State, error) {
+	if err := s.check(); err != nil {
+		return lease.State{}, err
+	}
 	if err := n.Validate(); err != nil {
 		return lease.State{}, err
 	}
@@ -82,13 +101,6 @@ func (s *Store) Get(ctx context.Context, n lease.Name) (lease.State, error) {
 	return r.State(n, now), nil
 }
 
-func (s *Store) now() lease.Instant {
-	if s.Now != nil {
-		return lease.At(s.Now())
-	}
-	return lease.At(time.Now())
-}
-
 // request runs one operation of the SDK, counts what it costs for the call of
 // ctx, and says what an error means for the item.
 func (s *Store) request(ctx context.Context, a *attempts, operation func(options func(*dynamodb.Options)) error) error {
@@ -96,7 +108,9 @@ func (s *Store) request(ctx context.Context, a *attempts, operation func(options
 		return context.Cause(ctx)
 	}
 	started := time.Now()
-	err := operation(func(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, a.watch) })
+	err := operation(func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error { return s.watch(a, stack) })
+	})
 	call := lease.CallFrom(ctx)
 	call.Requests += a.sent
 	call.StoreTime += time.Since(started)
@@ -118,13 +132,15 @@ type attempts struct {
 	sent    int
 	unknown bool // one of them may have been applied
 
-	dated       bool // an answer told the time:
-	least, most time.Duration
+	// Of the last answer:
+	answered, dated bool
+	received        time.Time // if it is dated
+	skew            error     // if its time does not agree with this clock
 }
 
 // watch puts a on both sides of what an attempt consists of: inside of the
 // retries, and just before the request is sent.
-func (a *attempts) watch(stack *middleware.Stack) error {
+func (s *Store) watch(a *attempts, stack *middleware.Stack) error {
 	err := stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("pawlAttempt", func(
 		ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 	) (middleware.FinalizeOutput, middleware.Metadata, error) {
@@ -142,10 +158,10 @@ func (a *attempts) watch(stack *middleware.Stack) error {
 		ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
 	) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		a.sent++
-		sent := time.Now()
+		sent := s.time()
 		out, metadata, err := next.HandleDeserialize(ctx, in)
 		if r, ok := out.RawResponse.(*smithyhttp.Response); ok && err == nil {
-			a.date(r.Header.Get("Date"), sent, time.Now())
+			s.date(a, r.Header.Get("Date"), sent, s.time())
 			err = receive(r)
 		}
 		return out, metadata, err

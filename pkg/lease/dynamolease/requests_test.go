@@ -1,8 +1,10 @@
 package dynamolease_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -45,10 +47,13 @@ func (s *scene) breaks() error {
 	return err
 }
 
-// restored has the table come from a backup at noon. It waits for the floor.
+// restored has the table come from a backup at noon. It waits for the end of the
+// quarantine.
 func (s *scene) restored() {
 	s.Rules.RestoredAt = noon.Time()
-	*s.now = s.Rules.Floor()
+	s.Rules.QuarantineEnd = s.Rules.QuarantineAfter(s.Rules.RestoredAt)
+	*s.now = lease.At(s.Rules.QuarantineEnd)
+	warm(s.t, s.Store)
 }
 
 // What the operations cost is part of the protocol: users pay for it.
@@ -95,29 +100,36 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		{"a release below the floor", (*scene).restored, (*scene).release, nil, 1},
 		{"an invalid request", func(s *scene) { s.q.TTL = 0 }, (*scene).acquire, lease.ErrInvalid, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			now := noon
-			s := &scene{Store: x.store(&now, lease.Rules{}), t: t, ctx: t.Context(), now: &now, q: lease.AcquireRequest{
-				Name: lease.Name{Namespace: "a", Lock: lease.NewID()}, TTL: time.Minute, Holder: "worker-1", RequestID: lease.NewID(),
-			}}
-			held, err := s.Acquire(t.Context(), s.q)
-			s.must(err)
-			s.held = held
-			c.prepare(s)
-			x.sent.take()
-			call := new(lease.Call)
-			s.ctx = lease.WithCall(t.Context(), call)
-			if err := c.do(s); !errors.Is(err, c.err) {
-				t.Errorf("got error %v, want %v", err, c.err)
-			}
-			want := slices.Repeat([]string{"UpdateItem"}, c.cost)
-			if sent := x.sent.take(); !slices.Equal(sent, want) || call.Requests != c.cost {
-				t.Errorf("sent %v, counted %d, want %v", sent, call.Requests, want)
-			}
-			if counted := call.StoreTime > 0; counted != (c.cost > 0) {
-				t.Errorf("the requests took %v", call.StoreTime)
-			}
-		})
+		for _, gateway := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, gateway: %t", c.name, gateway), func(t *testing.T) {
+				now := noon
+				s := &scene{Store: x.store(&now, lease.Rules{}), t: t, ctx: t.Context(), now: &now, q: lease.AcquireRequest{
+					Name: lease.Name{Namespace: "a", Lock: lease.NewID()}, TTL: time.Minute, Holder: "worker-1", RequestID: lease.NewID(),
+				}}
+				held, err := s.Acquire(t.Context(), s.q)
+				s.must(err)
+				s.held = held
+				c.prepare(s)
+				call := new(lease.Call)
+				if gateway {
+					call.Received = now.Time()
+				} else {
+					warm(t, s.Store)
+				}
+				x.sent.take()
+				s.ctx = lease.WithCall(t.Context(), call)
+				if err := c.do(s); !errors.Is(err, c.err) {
+					t.Errorf("got error %v, want %v", err, c.err)
+				}
+				want := slices.Repeat([]string{"UpdateItem"}, c.cost)
+				if sent := x.sent.take(); !slices.Equal(sent, want) || call.Requests != c.cost {
+					t.Errorf("sent %v, counted %d, want %v", sent, call.Requests, want)
+				}
+				if counted := call.StoreTime > 0; counted != (c.cost > 0) {
+					t.Errorf("the requests took %v", call.StoreTime)
+				}
+			})
+		}
 	}
 }
 
@@ -158,34 +170,25 @@ func TestWaitersWriteOnceAndThenOnlyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A waiter reads its clock before its write, when that is refused, and after
-	// every look.
-	wait := func(ctx context.Context, meanwhile func(reading int)) (sent []string, counted int, err error) {
-		s, reading, call := x.store(nil, lease.Rules{}), 0, new(lease.Call)
+	// meanwhile is called before each request of the waiter.
+	wait := func(q lease.AcquireRequest, meanwhile func(request int)) (sent []string, counted int, err error) {
+		s, call := x.between(lease.At(time.Now()), meanwhile), new(lease.Call)
+		s.Now = nil
 		x.sent.take()
-		s.Now = func() time.Time {
-			reading++
-			meanwhile(reading)
-			return time.Now()
-		}
-		_, err = s.Acquire(lease.WithCall(ctx, call), q)
+		_, err = s.Acquire(lease.WithCall(t.Context(), call), q)
 		return x.sent.take(), call.Requests, err
 	}
 
-	over := errors.New("over")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	sent, counted, err := wait(ctx, func(reading int) {
-		if reading == 5 {
-			cancel(over)
-		}
-	})
-	if want := []string{"UpdateItem", "GetItem", "GetItem", "GetItem"}; !errors.Is(err, over) || !slices.Equal(sent, want) || counted != 4 {
-		t.Errorf("in vain: got error %v, sent %v, counted %d, want %v", err, sent, counted, want)
+	short := q
+	short.Wait = time.Second
+	sent, counted, err := wait(short, func(int) {})
+	looks := append([]string{"UpdateItem"}, slices.Repeat([]string{"GetItem"}, max(3, len(sent)-1))...)
+	if !errors.Is(err, lease.ErrHeld) || !slices.Equal(sent, looks) || counted != len(sent) {
+		t.Errorf("in vain: got error %v, sent %v, counted %d", err, sent, counted)
 	}
 
-	sent, counted, err = wait(t.Context(), func(reading int) {
-		if reading != 3 { // the first look found it held
+	sent, counted, err = wait(q, func(request int) {
+		if request != 3 { // the first look found it held
 			return
 		}
 		if _, err := holder.Release(t.Context(), lease.ReleaseRequest{Name: l.Name, LeaseID: l.ID, Token: l.Token}); err != nil {
@@ -195,5 +198,28 @@ func TestWaitersWriteOnceAndThenOnlyRead(t *testing.T) {
 	want := []string{"UpdateItem", "GetItem", "UpdateItem" /* of the holder */, "GetItem", "UpdateItem"}
 	if err != nil || !slices.Equal(sent, want) || counted != 4 {
 		t.Errorf("until it is released: got error %v, sent %v, counted %d, want %v", err, sent, counted, want)
+	}
+}
+
+// A read that is not strongly consistent may show a waiter the lock of before its
+// own grant, and a host the clock of yesterday.
+func TestEveryReadIsStronglyConsistent(t *testing.T) {
+	l := newLine(t)
+	held := l.take()
+	must[lease.State](t)(l.store.Get(t.Context(), l.Name))
+	q := l.request()
+	q.Wait = 500 * time.Millisecond
+	_, err := l.store.Acquire(t.Context(), q) // looks
+	l.means("acquire", err, lease.ErrHeld)
+	fresh := &dynamolease.Store{Client: l.store.Client, Table: faultTable}
+	must[lease.Lease](t)(fresh.Renew(t.Context(), renewalOf(held, time.Hour))) // asks for the time first
+	seen := l.proxy.Seen(read)
+	if len(seen) < 3 {
+		t.Fatalf("%d reads, want one of each kind", len(seen))
+	}
+	for _, x := range seen {
+		if !bytes.Contains(x.Body, []byte(`"ConsistentRead":true`)) {
+			t.Errorf("a read is %s", x.Body)
+		}
 	}
 }

@@ -27,14 +27,14 @@ type Store struct {
 	// Client talks to DynamoDB; see [NewClient]. Required.
 	Client *dynamodb.Client
 
-	// Table is the table's name. Its only key is the partition key "pk", a
-	// string. Required.
+	// Table is the table's name; its key is [KeyAttribute]. Required.
 	Table string
 
 	// Rules are the deployment's limits, the same on all its hosts.
 	Rules lease.Rules
 
-	// Now reads the clock. Nil means [time.Now].
+	// Now reads the clock that decides, and that is compared with DynamoDB's.
+	// Nil means [time.Now].
 	Now func() time.Time
 
 	clock serverClock
@@ -42,24 +42,37 @@ type Store struct {
 
 var _ lease.Service = (*Store)(nil)
 
+// check refuses what only whoever set the store up can repair.
+func (s *Store) check() error {
+	var err error
+	switch {
+	case s.Client == nil:
+		err = errors.New("the store has no Client")
+	case s.Table == "":
+		err = errors.New("the store has no Table")
+	default:
+		err = s.Rules.Validate(s.time())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: dynamolease: %w", lease.ErrMisconfigured, err)
+	}
+	return nil
+}
+
 // maxRounds is how often an acquire is tried while others are granted the lock
 // and give it up again in between: once for any item, then for the item seen.
 const maxRounds = 4
 
-// errRefused says that a condition failed. The record returned with it is the
-// one that was found.
-var errRefused = errors.New("dynamolease: condition failed")
-
-// errRefusedAfter is errRefused after an attempt of the same request that had no
-// answer: what the condition failed on may be what that attempt has done.
-var errRefusedAfter = fmt.Errorf("%w after an attempt without an answer", errRefused)
-
 // Acquire implements [lease.Service]. It takes one request, whether the lock is
 // granted, held, or was granted to this request id before. It takes two when
 // the lock was granted in the same millisecond or by a host with a faster clock.
-// Where no gateway has told the time of the call, the first request of a store
-// is one more, a read, to compare the clocks.
+// One more, a read, compares the clocks after they disagreed, and where no
+// gateway has told the time of the call, before the first request of a store and
+// after a minute without any.
 func (s *Store) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
+	if err := s.check(); err != nil {
+		return lease.Lease{}, err
+	}
 	g, err := s.Rules.Grant(q, lease.CallFrom(ctx).Principal)
 	if err != nil {
 		return lease.Lease{}, err
@@ -88,27 +101,62 @@ func (s *Store) grant(ctx context.Context, n lease.Name, g lease.Grant) (lease.L
 		if err != nil {
 			return lease.Lease{}, err
 		}
-		if next == seen {
+		if next == seen { // granted to an earlier call with the same request id
 			l := seen.Lease(n, now, seen.TTL)
-			l.Repeated = seen.LeaseID != g.LeaseID // else it was granted to an earlier attempt of this call
+			l.Repeated = true
 			return l, nil
 		}
 		if round > maxRounds {
 			return lease.Lease{}, &lease.RetryError{Err: lease.ErrUnavailable, After: 100 * time.Millisecond}
 		}
-		found, err := s.update(ctx, n, granting(seen, next, s.Rules.Floor()))
-		if err == nil {
-			return s.confirm(ctx, found.Lease(n, now, found.TTL))
-		}
-		if !errors.Is(err, errRefused) {
+		o, err := s.update(ctx, n, granting(seen, next, s.Rules.Floor()))
+		switch {
+		case err != nil:
 			return lease.Lease{}, err
+		case o.LeaseID == g.LeaseID: // by this attempt, or by one that had no answer
+			return s.confirm(ctx, n, g, o, now)
 		}
-		seen = found
+		if seen = o.Record; o.unanswered && seen.RequestID == g.RequestID {
+			// What the item tells of this request comes before what a clock does.
+			if _, err := seen.Acquire(s.now(), g, s.Rules); err != nil {
+				return lease.Lease{}, err
+			}
+		}
 	}
+}
+
+// confirm returns the lease that this call has been granted. It gives the lease
+// back where the clock that granted it, or the age of the call, turns out to
+// forbid that.
+func (s *Store) confirm(
+	ctx context.Context, n lease.Name, g lease.Grant, o outcome, now lease.Instant,
+) (lease.Lease, error) {
+	err := o.skew
+	if o.refused {
+		now = s.now() // it was granted some time ago
+	}
+	if err == nil {
+		err = s.Rules.Open(now, lease.CallFrom(ctx))
+	}
+	if err == nil {
+		if _, err := o.Acquire(now, g, s.Rules); err != nil {
+			return lease.Lease{}, err // it has run out already
+		}
+		return o.Lease(n, now, o.TTL), nil
+	}
+	// Nobody has the lease id: what cannot be given back runs out.
+	_, giving := s.Release(ctx, lease.ReleaseRequest{Name: n, LeaseID: o.LeaseID, Token: o.Token})
+	if giving != nil && !errors.Is(giving, lease.ErrLost) {
+		return lease.Lease{}, outcomeUnknown(fmt.Errorf("granted, and not given back though %w: %w", err, giving))
+	}
+	return lease.Lease{}, err
 }
 
 // Renew implements [lease.Service] in one request.
 func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, error) {
+	if err := s.check(); err != nil {
+		return lease.Lease{}, err
+	}
 	if err := q.Validate(s.Rules); err != nil {
 		return lease.Lease{}, err
 	}
@@ -122,40 +170,47 @@ func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, e
 	if err != nil {
 		return lease.Lease{}, err
 	}
-	r, err := s.update(ctx, q.Name, renewing(now, next))
-	if errors.Is(err, errRefused) {
-		r, err = r.Renew(now, q, s.Rules)
+	o, err := s.update(ctx, q.Name, renewing(now, next))
+	if err == nil {
+		err = o.skew // extended or not, nobody may rely on it
+	}
+	if err == nil && o.refused {
+		o.Record, err = o.Renew(now, q, s.Rules)
 	}
 	if err != nil {
 		return lease.Lease{}, err
 	}
-	return r.Lease(q.Name, now, q.TTL), nil
+	return o.Lease(q.Name, now, q.TTL), nil
 }
 
 // Release implements [lease.Service] in one request. No clock is checked:
 // giving up is safe at any time.
 func (s *Store) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
+	if err := s.check(); err != nil {
+		return lease.State{}, err
+	}
 	if err := q.Validate(); err != nil {
 		return lease.State{}, err
 	}
-	r, err := s.update(ctx, q.Name, releasing(q))
-	if errors.Is(err, errRefused) {
-		unanswered := errors.Is(err, errRefusedAfter)
-		r, err = r.Release(q)
-		if unanswered && errors.Is(err, lease.ErrLost) {
-			// Released by that attempt, it may have been granted again more than
-			// once since: Record knows only of the last lease before this one.
-			err = outcomeUnknown("lost, unless it was released by an attempt without an answer")
-		}
-	}
+	now := s.now()
+	o, err := s.update(ctx, q.Name, releasing(q))
 	if err != nil {
 		return lease.State{}, err
 	}
-	return r.State(q.Name, s.now()), nil
+	state, err := o.Released(now, q) // the item as it was tells how the lease ended
+	if o.unanswered && errors.Is(err, lease.ErrLost) {
+		// Released by that attempt, it may have been granted again more than
+		// once since: Record knows only of the last lease before this one.
+		return state, outcomeUnknown(errors.New("lost, unless it was released by an attempt without an answer"))
+	}
+	return state, err
 }
 
 // Break implements [lease.Service] in one request.
 func (s *Store) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken, error) {
+	if err := s.check(); err != nil {
+		return lease.Broken{}, err
+	}
 	if err := q.Validate(); err != nil {
 		return lease.Broken{}, err
 	}
@@ -171,17 +226,27 @@ func (s *Store) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken, 
 	if err != nil {
 		return lease.Broken{}, err
 	}
-	r, err := s.update(ctx, q.Name, breaking(want, next))
-	refused := errors.Is(err, errRefused)
-	mine := false
-	if refused {
-		mine = errors.Is(err, errRefusedAfter) && r.Token == next.Token
-		r, err = r.Break(now, q.Token, s.Rules)
-	}
+	o, err := s.update(ctx, q.Name, breaking(want, next))
 	if err != nil {
 		return lease.Broken{}, err
 	}
-	return lease.Broken{State: r.State(q.Name, now), AlreadyFree: refused && !mine}, nil
+	// A grant on top of the lease that was to be broken says that no break came
+	// between.
+	maybe := o.unanswered && o.Token >= next.Token && o.PrevToken != q.Token
+	mine := !o.refused || maybe && o.Token == next.Token && o.LeaseID == ""
+	switch {
+	case maybe && !mine:
+		return lease.Broken{}, outcomeUnknown(errors.New("granted since, maybe after an attempt without an answer broke it"))
+	case o.skew != nil && mine:
+		return lease.Broken{}, outcomeUnknown(fmt.Errorf("broken, though %w", o.skew))
+	case o.skew != nil:
+		return lease.Broken{}, o.skew
+	case o.refused:
+		if o.Record, err = o.Break(now, q.Token, s.Rules); err != nil {
+			return lease.Broken{}, err
+		}
+	}
+	return lease.Broken{State: o.State(q.Name, now), AlreadyFree: !mine}, nil
 }
 
 // breakLast answers a break of a token above which there is none. It is in no

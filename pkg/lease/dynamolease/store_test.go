@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,26 +53,57 @@ var anyLease = lease.Lease{Name: lease.Name{Namespace: "a", Lock: "b"}, ID: leas
 func TestAnItemOfSomethingElseIsNeitherGrantedNorChanged(t *testing.T) {
 	x := newTable(t)
 	number := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	s := x.store(nil, lease.Rules{})
 	for name, tok := range map[string]types.AttributeValue{
-		"a token that is a string":  &types.AttributeValueMemberS{Value: "7"},
+		"a token that is a string":  text("7"),
 		"token zero":                number("0"),
+		"a negative token":          number("-7"),
+		"the largest token":         number(fence.Max.String()),
 		"a token that is too large": number("1000000000000000"),
 	} {
-		l := anyLease
-		l.Lock = name
-		x.put(l.Name, map[string]types.AttributeValue{"tok": tok, "acq": number("9999999999999"), "own": &types.AttributeValueMemberS{Value: "worker-1"}})
-		before := x.item(l.Name)
-		s := x.store(nil, lease.Rules{})
-		for call, do := range calls(t.Context(), s, l) {
-			if err := do(new(lease.Call)); !errors.Is(err, lease.ErrMisconfigured) {
-				t.Errorf("%s: %s: got error %v, want ErrMisconfigured", name, call, err)
+		for when, acq := range map[string]string{"before now": "1", "after now": "9999999999999"} {
+			l := anyLease
+			l.Lock = name + " " + when
+			x.put(l.Name, map[string]types.AttributeValue{"tok": tok, "acq": number(acq), "own": text("worker-1")})
+			before := x.item(l.Name)
+			if name == "the largest token" { // it is valid, and nothing can come after it
+				_, err := s.Acquire(t.Context(), lease.AcquireRequest{Name: l.Name, TTL: time.Minute})
+				if !errors.Is(err, lease.ErrMisconfigured) {
+					t.Errorf("%s: acquire: got error %v, want ErrMisconfigured", l.Lock, err)
+				}
+			} else {
+				for call, do := range calls(t.Context(), s, l) {
+					if err := do(new(lease.Call)); !errors.Is(err, lease.ErrMisconfigured) || errors.Is(err, lease.ErrOutcomeUnknown) {
+						t.Errorf("%s: %s: got error %v, want ErrMisconfigured", l.Lock, call, err)
+					}
+				}
+				if _, err := s.Get(t.Context(), l.Name); !errors.Is(err, lease.ErrMisconfigured) {
+					t.Errorf("%s: get: got error %v, want ErrMisconfigured", l.Lock, err)
+				}
+			}
+			if after := x.item(l.Name); !reflect.DeepEqual(after, before) {
+				t.Errorf("%s: became %v", l.Lock, after)
 			}
 		}
-		if _, err := s.Get(t.Context(), l.Name); !errors.Is(err, lease.ErrMisconfigured) {
-			t.Errorf("%s: get: got error %v, want ErrMisconfigured", name, err)
-		}
-		if after := x.item(l.Name); len(after) != len(before) {
-			t.Errorf("%s: became %v", name, after)
+	}
+}
+
+// What the condition cannot see is found in the answer, when it has been written.
+func TestAGrantOnTopOfAnItemThatCannotBeReadIsNotToldAsIfNothingWasChanged(t *testing.T) {
+	x := newTable(t)
+	s := x.store(nil, lease.Rules{})
+	number := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+	for name, item := range map[string]map[string]types.AttributeValue{
+		"a token with a fraction":     {"tok": number("5.5"), "acq": number("1")},
+		"a holder that is a number":   {"tok": number("5"), "acq": number("1"), "own": number("3")},
+		"an expiry that is no number": {"tok": number("5"), "acq": number("1"), "exp": &types.AttributeValueMemberS{Value: "3"}},
+	} {
+		n := lease.Name{Namespace: "a", Lock: name}
+		x.put(n, item)
+		l, err := s.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute})
+		if !errors.Is(err, lease.ErrOutcomeUnknown) || !errors.Is(err, lease.ErrMisconfigured) || l.Token != 0 {
+			t.Errorf("%s: got token %d, error %v, want ErrOutcomeUnknown because of ErrMisconfigured", name, l.Token, err)
 		}
 	}
 }
@@ -127,6 +160,28 @@ func TestAMissingTableIsForSomeoneToRepair(t *testing.T) {
 	}
 	if _, err := s.Get(t.Context(), anyLease.Name); !errors.Is(err, lease.ErrMisconfigured) {
 		t.Errorf("get: got error %v, want ErrMisconfigured", err)
+	}
+}
+
+func TestAStoreThatIsNotSetUpRefusesEveryCall(t *testing.T) {
+	client, now := dynamolease.NewClient(nobody(t)), time.Now()
+	for field, s := range map[string]*dynamolease.Store{
+		"Client":        {Table: "any"},
+		"Table":         {Client: client},
+		"MaxTTL":        {Client: client, Table: "any", Rules: lease.Rules{MaxTTL: 48 * time.Hour}},
+		"Skew":          {Client: client, Table: "any", Rules: lease.Rules{Skew: -1}},
+		"QuarantineEnd": {Client: client, Table: "any", Rules: lease.Rules{RestoredAt: now}},
+		"RestoredAt": {Client: client, Table: "any", Rules: lease.Rules{
+			RestoredAt: now.Add(time.Hour), QuarantineEnd: now.Add(2 * time.Hour),
+		}},
+	} {
+		do := calls(t.Context(), s, anyLease)
+		do["get"] = func(*lease.Call) error { _, err := s.Get(t.Context(), anyLease.Name); return err }
+		for call, do := range do {
+			if err := do(new(lease.Call)); !errors.Is(err, lease.ErrMisconfigured) || !strings.Contains(err.Error(), field) {
+				t.Errorf("%s: %s: got error %v, want ErrMisconfigured because of it", field, call, err)
+			}
+		}
 	}
 }
 

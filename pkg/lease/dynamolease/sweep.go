@@ -29,11 +29,14 @@ type Sweeper struct {
 	Table string
 
 	// Rate is how many requests are sent a second, so that a sweep does not take
-	// what holders need. Zero means 50.
+	// what holders need: 1 to 10000. Zero means 50.
 	Rate float64
 
-	// Page is how many items one request looks at. Zero means 100.
+	// Page is how many items one request looks at, up to 1000. Zero means 100.
 	Page int32
+
+	// Now reads the clock. Nil means [time.Now].
+	Now func() time.Time
 }
 
 // Swept is what a sweep has done.
@@ -42,22 +45,68 @@ type Swept struct {
 	Retired int  // items deleted
 	Kept    int  // items that changed between the look and the delete
 	Done    bool // it came to the end of the table: the next one starts again
+
+	// Began is when the pass over the table began that this sweep went on with.
+	// A pass that does not come to its end for a day is too slow.
+	Began time.Time
 }
 
 const (
-	// place is the key of the item that says where the next sweep goes on. The
-	// key of a lock has a '#', and without the attribute gc nothing retires it.
-	place = "sweeper"
+	// SweeperKey is the key of the item that says where the next sweep goes on.
+	// The key of a lock has a '#', and without [RetireAttribute] nothing retires
+	// this one.
+	SweeperKey = "sweeper"
 
 	// remembering is what is left of a deadline to write that item in.
 	remembering = 5 * time.Second
+
+	// maxAhead is how far the time of a sweep may be ahead of this host: as far as
+	// two hosts may be apart.
+	maxAhead = time.Minute
 )
+
+// A place is how far a pass over the table has come: to an item, or to its
+// beginning.
+type place struct {
+	from  string
+	began lease.Instant
+}
+
+// check refuses what would delete too early, too fast, or nothing.
+func (s *Sweeper) check(at time.Time) error {
+	now := time.Now()
+	if s.Now != nil {
+		now = s.Now()
+	}
+	var err error
+	switch {
+	case s.Client == nil:
+		err = errors.New("the sweeper has no Client")
+	case s.Table == "":
+		err = errors.New("the sweeper has no Table")
+	case s.Rate != 0 && !(s.Rate >= 1 && s.Rate <= 10_000): // NaN is not
+		err = fmt.Errorf("the Rate is %v a second, want 1 to 10000", s.Rate)
+	case s.Page < 0 || s.Page > 1000:
+		err = fmt.Errorf("the Page is %d items, want up to 1000", s.Page)
+	case !lease.ValidTime(at):
+		err = fmt.Errorf("the time to sweep by is %v, want one from 2020 to 2100", at)
+	case at.After(now.Add(maxAhead)):
+		err = fmt.Errorf("the time to sweep by is %v, after %v, which is now: tokens could come again", at, now)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
+	}
+	return nil
+}
 
 // Sweep goes on where the last sweep stopped, and deletes what was to be retired
 // before now, until it comes to the end of the table or close to the deadline of
 // ctx. An error stops it too; the next sweep repeats what this one did not
 // finish. Two at a time do no harm, and the same work.
 func (s *Sweeper) Sweep(ctx context.Context, now time.Time) (swept Swept, err error) {
+	if err := s.check(now); err != nil {
+		return Swept{}, fmt.Errorf("dynamolease: sweep: %w", err)
+	}
 	limited := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -67,20 +116,33 @@ func (s *Sweeper) Sweep(ctx context.Context, now time.Time) (swept Swept, err er
 	turn := time.NewTicker(time.Duration(float64(time.Second) / cmp.Or(s.Rate, 50)))
 	defer turn.Stop()
 	started, err := s.recall(ctx)
-	from := started
+	if err != nil {
+		return Swept{}, fmt.Errorf("dynamolease: sweep %q: %w", s.Table, err)
+	}
+	at := started
+	if at.began == 0 {
+		at.began = lease.At(now)
+	}
+	swept.Began = at.began.Time()
 	for err == nil && !swept.Done {
 		var next string
-		if next, err = s.page(limited, turn.C, from, num(lease.At(now)/1000), &swept); err == nil {
-			from, swept.Done = next, next == ""
+		if next, err = s.page(limited, turn.C, at.from, num(lease.At(now)/1000), &swept); err == nil {
+			at.from, swept.Done = next, next == ""
 		}
 	}
-	if limited.Err() != nil && ctx.Err() == nil {
-		err = nil // the time was up, and what was under way is repeated
+	if swept.Done {
+		at = place{} // the next pass begins with the next sweep
 	}
-	if from != started {
+	switch timeUp := limited.Err() != nil && ctx.Err() == nil; {
+	case timeUp && swept.Seen == 0 && !swept.Done:
+		err = fmt.Errorf("the deadline is too near to look at anything: %v of it are to write down the place", remembering)
+	case timeUp:
+		err = nil // what was under way is repeated
+	}
+	if at != started {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remembering)
 		defer cancel()
-		err = errors.Join(err, s.remember(ctx, from))
+		err = errors.Join(err, s.remember(ctx, at))
 	}
 	if err != nil {
 		return swept, fmt.Errorf("dynamolease: sweep %q: %w", s.Table, err)
@@ -97,11 +159,11 @@ func (s *Sweeper) page(ctx context.Context, turn <-chan time.Time, from string, 
 		Limit:                     aws.Int32(cmp.Or(s.Page, 100)),
 		ProjectionExpression:      aws.String("#pk, #tok"),
 		FilterExpression:          aws.String("#gc < :now"),
-		ExpressionAttributeNames:  map[string]string{"#pk": "pk", "#tok": "tok", "#gc": "gc"},
+		ExpressionAttributeNames:  map[string]string{"#pk": KeyAttribute, "#tok": "tok", "#gc": RetireAttribute},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":now": now},
 	}
 	if from != "" {
-		in.ExclusiveStartKey = map[string]types.AttributeValue{"pk": str(from)}
+		in.ExclusiveStartKey = map[string]types.AttributeValue{KeyAttribute: str(from)}
 	}
 	if err := wait(ctx, turn); err != nil {
 		return "", err
@@ -139,16 +201,16 @@ func (s *Sweeper) page(ctx context.Context, turn <-chan time.Time, from string, 
 	}
 	deletes.Wait()
 	last := decoder{item: out.LastEvaluatedKey}
-	return last.str("pk"), errors.Join(err, last.err)
+	return last.str(KeyAttribute), errors.Join(err, last.err)
 }
 
 // retire deletes an item unless it was used since it was looked at.
 func (s *Sweeper) retire(ctx context.Context, item map[string]types.AttributeValue, now types.AttributeValue) (bool, error) {
 	_, err := s.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                           &s.Table,
-		Key:                                 map[string]types.AttributeValue{"pk": item["pk"]},
+		Key:                                 map[string]types.AttributeValue{KeyAttribute: item[KeyAttribute]},
 		ConditionExpression:                 aws.String("#tok = :tok AND #gc < :now"),
-		ExpressionAttributeNames:            map[string]string{"#tok": "tok", "#gc": "gc"},
+		ExpressionAttributeNames:            map[string]string{"#tok": "tok", "#gc": RetireAttribute},
 		ExpressionAttributeValues:           map[string]types.AttributeValue{":tok": item["tok"], ":now": now},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
@@ -175,23 +237,23 @@ func wait(ctx context.Context, turn <-chan time.Time) error {
 	}
 }
 
-func (s *Sweeper) recall(ctx context.Context) (from string, err error) {
+func (s *Sweeper) recall(ctx context.Context) (place, error) {
 	out, err := s.Client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.Table,
-		Key:            map[string]types.AttributeValue{"pk": str(place)},
+		Key:            map[string]types.AttributeValue{KeyAttribute: str(SweeperKey)},
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return "", err
+		return place{}, err
 	}
 	d := decoder{item: out.Item}
-	return d.str("from"), d.err
+	return place{d.str("from"), lease.Instant(d.num("began"))}, d.err
 }
 
-func (s *Sweeper) remember(ctx context.Context, from string) error {
+func (s *Sweeper) remember(ctx context.Context, p place) error {
 	_, err := s.Client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &s.Table,
-		Item:      map[string]types.AttributeValue{"pk": str(place), "from": str(from)},
+		Item:      map[string]types.AttributeValue{KeyAttribute: str(SweeperKey), "from": str(p.from), "began": num(p.began)},
 	})
 	return err
 }

@@ -47,8 +47,10 @@ func (x table) sweeper(w watcher) *dynamolease.Sweeper {
 	return &dynamolease.Sweeper{Client: dynamolease.NewClient(o), Table: x.name, Rate: 10_000, Page: 10}
 }
 
+// sweep sweeps on a host whose clock reads now.
 func (x table) sweep(s *dynamolease.Sweeper, now lease.Instant) dynamolease.Swept {
 	x.Helper()
+	s.Now = now.Time
 	swept, err := s.Sweep(x.Context(), now.Time())
 	if err != nil {
 		x.Fatal(err)
@@ -84,10 +86,10 @@ func TestASweepRetiresIdleLocksAndNothingElse(t *testing.T) {
 	x.put(foreign, map[string]types.AttributeValue{"gc": &types.AttributeValueMemberN{Value: "1"}})
 
 	w := x.sweeper(watcher{})
-	if got := x.sweep(w, retired); got != (dynamolease.Swept{Seen: 27, Done: true}) {
+	if got := x.sweep(w, retired); got != (dynamolease.Swept{Seen: 27, Done: true, Began: retired.Time()}) {
 		t.Errorf("at the second of its retirement: %+v", got)
 	}
-	if got := x.sweep(w, retired+second); got != (dynamolease.Swept{Seen: 27, Retired: 25, Done: true}) {
+	if got := x.sweep(w, retired+second); got != (dynamolease.Swept{Seen: 27, Retired: 25, Done: true, Began: (retired + second).Time()}) {
 		t.Errorf("a second later: %+v", got)
 	}
 	for _, n := range []lease.Name{{Namespace: "a", Lock: "used a second later"}, foreign} {
@@ -153,16 +155,24 @@ func TestASweepGoesOnWhereTheLastOneStopped(t *testing.T) {
 		return nil
 	}})
 	// Nothing is retired yet, so that only the place says what was looked at.
-	first, err := w.Sweep(t.Context(), now.Time())
-	if !errors.Is(err, broken) || first.Seen != 30 || first.Done {
+	w.Now = now.Time
+	began := now.Time()
+	first, err := w.Sweep(t.Context(), began)
+	if !errors.Is(err, broken) || first.Seen != 30 || first.Done || !first.Began.Equal(began) {
 		t.Fatalf("got %+v, %v", first, err)
+	}
+	scans = 3
+	now += hour
+	if stuck, err := w.Sweep(t.Context(), began); !errors.Is(err, broken) || stuck.Seen != 0 || !stuck.Began.Equal(began) {
+		t.Errorf("a sweep that does not come on: %+v, %v, want the pass of %v", stuck, err, began)
 	}
 	scans = -100
 	second := x.sweep(w, now)
-	if got := first.Seen + second.Seen; got < 45 || got > 46 || !second.Done { // 46 with the place, wherever it lies
+	if got := first.Seen + second.Seen; got < 45 || got > 46 || !second.Done || !second.Began.Equal(began) { // 46 with the place, wherever it lies
 		t.Errorf("two sweeps have looked at %d items, and then %+v", first.Seen, second)
 	}
-	if third := x.sweep(w, now); third.Seen != 46 || !third.Done {
+	now += hour
+	if third := x.sweep(w, now); third.Seen != 46 || !third.Done || !third.Began.Equal(now.Time()) {
 		t.Errorf("after the end: %+v", third)
 	}
 }
@@ -175,7 +185,7 @@ func TestASweepStopsBeforeItsDeadlineAndRemembersItsPlace(t *testing.T) {
 		x.use(s, fmt.Sprint(i))
 	}
 	w := x.sweeper(watcher{})
-	w.Rate = 10
+	w.Rate, w.Now = 10, now.Time
 	ctx, cancel := context.WithTimeout(t.Context(), 5250*time.Millisecond)
 	defer cancel()
 	started := time.Now()

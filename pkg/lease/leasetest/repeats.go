@@ -94,8 +94,12 @@ var repeats = []Promise{
 		c := on(t, s)
 		l := c.acquire(c.request())
 		c.mustRelease(l)
-		next := c.acquire(c.request())
-		c.mustRelease(l)
+		q := c.request()
+		q.Holder = "worker-2"
+		next := c.acquire(q)
+		if s := c.mustRelease(l); s.Holder != "worker-1" || s.Token != next.Token || !s.Held {
+			t.Errorf("got %+v, want it held under %d, and no holder but that of the released lease", s, next.Token)
+		}
 		c.holds(next)
 	}},
 	{"breaking again finds the lock free", func(t *testing.T, s lease.Service) {
