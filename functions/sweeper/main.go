@@ -60,7 +60,7 @@ func newSweeper(ctx context.Context, getenv func(string) string) (*dynamolease.S
 	if endpoint := getenv("AWS_ENDPOINT_URL_DYNAMODB"); endpoint != "" {
 		o.BaseEndpoint = &endpoint
 	}
-	s.Client = dynamolease.NewClient(o)
+	s.Client = dynamolease.NewClientFrom(o)
 	return s, nil
 }
 
