@@ -62,11 +62,11 @@ func (c *Client) acquire(ctx, parent context.Context, lock string, how *asking) 
 				continue
 			}
 		}
-		asked := time.Now()
+		asked := now()
 		held := doubt
 		doubt = true // until there is an answer, which a panic is not
 		l, err := c.ask(ctx, q)
-		took := -until(asked)
+		took := -asked.until(asked.Time)
 		verdict := lease.Classify(err)
 		var pause time.Duration
 		if err == nil || verdict.Wait {

@@ -203,7 +203,7 @@ func TestACancelThatComesWithTheGrantWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStub()
 		ctx, cancel := context.WithCancel(t.Context())
-		lock.JumpWallClock(t, func() time.Duration {
+		lock.StepWallClock(t, func() time.Duration {
 			cancel() // the clock is read when there is an answer
 			return 0
 		})

@@ -24,11 +24,15 @@ type Held struct {
 	lost chan struct{}
 
 	mu      sync.Mutex
+	asked   moment    // when the request was sent that was confirmed last
 	until   time.Time // trusted until then
 	runsOut time.Time // the lease ends then, by what was confirmed
 	doubt   bool      // a renewal was sent since, and not confirmed
 	failed  error     // why the last renewal was not confirmed, if it was not
 	err     error     // why it is not trusted any more
+
+	deciding chan struct{} // closed when it is decided what a step of the wall clock means
+	decideBy time.Time
 
 	look     entry              // in the agenda of the keeper
 	next     entry              // renewal
@@ -42,6 +46,9 @@ type Held struct {
 	unknown   bool          // an earlier release may have been carried out
 }
 
+// decision is how long it may take to find out what a step of the wall clock means.
+const decision = time.Second
+
 // errPaused is the loss of a lease that ran out unnoticed. Nobody may have taken the
 // lock since.
 var errPaused = fmt.Errorf("%w: it ran out while the process was paused", ErrLost)
@@ -50,11 +57,12 @@ var errPaused = fmt.Errorf("%w: it ran out while the process was paused", ErrLos
 var errReleased = fmt.Errorf("%w: it was released", ErrNotHeld)
 
 // hold starts to keep a lease that was granted by a request sent at asked.
-func (c *Client) hold(parent context.Context, name string, l lease.Lease, asked time.Time) *Held {
+func (c *Client) hold(parent context.Context, name string, l lease.Lease, asked moment) *Held {
 	h := &Held{client: c, name: name, lease: l, lost: make(chan struct{}), releasing: make(chan struct{}, 1)}
 	h.look.held, h.next.held = h, h
 	ctx := context.WithValue(fence.NewContext(parent, name, l.Token), under{name}, h)
 	h.ctx, h.end = context.WithCancelCause(ctx)
+	h.asked = asked
 	h.runsOut = asked.Add(min(l.Remaining, c.ttl()))
 	h.until = h.runsOut.Add(-c.margin())
 	h.mu.Lock() // the timer may go off at once
@@ -95,14 +103,25 @@ func (h *Held) Deadline() time.Time {
 
 // Err returns nil while the lock is held, then [ErrLost] or [ErrUnconfirmed], or
 // an error that matches [ErrNotHeld] after a release. It looks at the clock, so
-// right after the process was paused it knows before the context does.
+// right after the process was paused it knows before the context does. Right
+// after the wall clock has stepped forward it takes a second at most, for the
+// renewal that decides.
 func (h *Held) Err() error {
-	if tell := h.expire(); tell != nil {
-		tell()
+	for {
+		if tell := h.expire(); tell != nil {
+			tell()
+		}
+		h.mu.Lock()
+		err, deciding, end := h.err, h.deciding, h.decideBy
+		h.mu.Unlock()
+		if deciding == nil {
+			return err
+		}
+		select {
+		case <-deciding:
+		case <-time.After(time.Until(end)):
+		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
 }
 
 // lookAgain ends trust if its time is over, and has it looked at again if not.
@@ -110,7 +129,11 @@ func (h *Held) lookAgain() (tell func()) {
 	tell = h.expire()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.err == nil {
+	switch {
+	case h.err != nil:
+	case h.deciding != nil:
+		h.keeper().look(h, h.decideBy)
+	default:
 		h.keeper().look(h, h.until)
 	}
 	return tell
@@ -119,31 +142,56 @@ func (h *Held) lookAgain() (tell func()) {
 // expire ends trust if its time is over, and returns what tells of it then.
 func (h *Held) expire() (tell func()) {
 	h.mu.Lock()
-	if h.err != nil || until(h.until) > 0 {
+	if h.err != nil || h.asked.until(h.until) > 0 || h.stepped() {
 		h.mu.Unlock()
 		return nil
 	}
 	// Without a renewal under way, the lease ends when it was to end.
 	err := unconfirmed(h.failed)
-	if !h.doubt && until(h.runsOut) <= 0 {
+	if !h.doubt && h.asked.awake(h.runsOut) <= 0 {
 		err = errPaused
 	}
 	h.mu.Unlock()
 	return h.lose(err)
 }
 
-// extend trusts the lease for what a request sent at asked has confirmed. A
-// confirmation that comes after trust has ended does not bring it back.
-func (h *Held) extend(asked time.Time, remaining time.Duration) (trusted bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.err != nil || until(h.until) <= 0 {
+// stepped reports whether only the wall clock says that trust has ended, so that
+// the next renewal decides. It must come soon: what the wall clock shows may be
+// time that has passed, if the machine is a virtual one that was stopped.
+func (h *Held) stepped() bool {
+	if h.asked.awake(h.until) <= 0 {
 		return false
 	}
+	if h.deciding == nil {
+		h.deciding = make(chan struct{})
+		h.decideBy = time.Now().Add(min(attemptTime(h.client.ttl()), decision))
+		if h.renewing == nil {
+			h.keeper().next(h, time.Now(), h.until)
+		}
+	}
+	return time.Until(h.decideBy) > 0
+}
+
+// extend trusts the lease for what a request sent at asked has confirmed. A
+// confirmation that comes after trust has ended does not bring it back.
+func (h *Held) extend(asked moment, remaining time.Duration) (trusted bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil || h.asked.until(h.until) <= 0 && !h.stepped() {
+		return false
+	}
+	runsOut := asked.Add(min(remaining, h.client.ttl()))
+	ends := runsOut.Add(-h.client.margin())
+	if h.deciding != nil {
+		if asked.until(ends) <= 0 {
+			return false // it was sent before the step, and says nothing of it
+		}
+		close(h.deciding)
+		h.deciding = nil
+	}
 	h.doubt, h.failed, h.failures = false, nil, 0
-	if ends := asked.Add(min(remaining, h.client.ttl())); ends.After(h.runsOut) {
-		h.runsOut = ends
-		h.until = ends.Add(-h.client.margin())
+	if runsOut.After(h.runsOut) || h.asked.until(h.until) <= 0 {
+		h.asked, h.runsOut, h.until = asked, runsOut, ends
 	}
 	return true
 }
@@ -167,6 +215,10 @@ func (h *Held) distrust(err error, lost bool) bool {
 	}
 	h.err = err
 	h.keeper().drop(h)
+	if h.deciding != nil {
+		close(h.deciding)
+		h.deciding = nil
+	}
 	if h.abort != nil {
 		h.abort()
 	}

@@ -14,6 +14,10 @@ import (
 // renewals of many locks spread out.
 func interval(ttl time.Duration) time.Duration { return ttl/3 - rand.N(ttl/30+1) }
 
+// attemptTime is how long one renewal may take. One that hangs must not use up
+// the time in which another would get through.
+func attemptTime(ttl time.Duration) time.Duration { return max(ttl/5, 500*time.Millisecond) }
+
 // renew renews the lease once and sets the time of the next renewal. After one
 // of unknown outcome the old deadline stands and it is repeated: renewing twice
 // does no harm. Only a refusal ends it, or the deadline.
@@ -26,14 +30,12 @@ func (h *Held) renew(a *attempt) {
 		tell()
 	}
 	ttl := h.client.ttl()
-	// A request that hangs must not use up the time in which another would get
-	// through.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), max(ttl/5, 500*time.Millisecond))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), attemptTime(ttl))
 	defer cancel()
 	if !h.beginRenewal(cancel) {
 		return
 	}
-	asked := time.Now()
+	asked := now()
 	l, err := protected(func() (lease.Lease, error) {
 		return h.client.Service.Renew(ctx, lease.RenewRequest{Name: h.lease.Name, LeaseID: h.lease.ID, Token: h.lease.Token, TTL: ttl})
 	})
@@ -43,7 +45,7 @@ func (h *Held) renew(a *attempt) {
 	switch {
 	case err == nil && h.extend(asked, l.Remaining):
 		tell = func() {
-			h.client.tell(h.ctx, Event{Kind: Renewed, Lock: h.name, Token: h.Token(), Took: time.Since(asked)})
+			h.client.tell(h.ctx, Event{Kind: Renewed, Lock: h.name, Token: h.Token(), Took: time.Since(asked.Time)})
 		}
 	case err == nil:
 		tell = h.expire()
@@ -94,7 +96,7 @@ func (h *Held) failedAgain(err error, v lease.Verdict) (due time.Time, again boo
 	h.failures++
 	h.failed = err
 	v.Repair = false
-	pause := min(pauseAfter(v, h.failures), h.client.ttl()/20, max(until(h.until)/8, 50*time.Millisecond))
+	pause := min(pauseAfter(v, h.failures), h.client.ttl()/20, max(h.asked.until(h.until)/8, 50*time.Millisecond))
 	return time.Now().Add(pause), true
 }
 
@@ -104,6 +106,9 @@ func (h *Held) endRenewal(due time.Time) {
 	defer h.mu.Unlock()
 	close(h.renewing)
 	h.renewing, h.abort = nil, nil
+	if h.deciding != nil {
+		due = time.Now().Add(50 * time.Millisecond)
+	}
 	if h.err == nil {
 		h.keeper().next(h, due, h.until)
 	}
