@@ -78,6 +78,11 @@ soak: export ROUNDS = 20
 soak: ## the tests that find rare interleavings, for longer
 	go test -race -timeout 2h -run 'Hammer|Callers|Flaky|Fault|Soak' -v ./pkg/lease/... ./pkg/lock ./localtest/server
 
+.PHONY: schemathesis
+schemathesis: export CASES = 3000
+schemathesis: ## 3,000 calls that are made up from the spec, to the service on this machine
+	go test -timeout 30m -run Schemathesis -v ./localtest/openapi
+
 .PHONY: fuzz
 fuzz: ## each fuzz target for 20 seconds
 	@go list -f '{{.Dir}}' ./pkg/... | while read -r dir; do \

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
 
-func TestTheRoutesAreTheSpecAndAllButTwoAskWhoCalls(t *testing.T) {
+func TestTheRoutesAreTheSpecAndAllButThreeAskWhoCalls(t *testing.T) {
 	_, iam := defaults()
 	for authorization, x := range map[string]template{"AWS_IAM": iam, "JWT": underJWT()} {
 		all, public := httplease.Routes()
@@ -34,7 +34,7 @@ func TestTheRoutesAreTheSpecAndAllButTwoAskWhoCalls(t *testing.T) {
 		}
 		slices.Sort(keys)
 		slices.Sort(all)
-		if !slices.Equal(keys, all) || len(public) != 2 {
+		if !slices.Equal(keys, all) || len(public) != 3 {
 			t.Errorf("%s: routes %q, want %q", authorization, keys, all)
 		}
 	}
@@ -126,7 +126,7 @@ func TestEveryRouteIsThrottledAndWhatIsOpenToAllTheMost(t *testing.T) {
 	}
 	want := map[string]string{
 		"POST /v1/{namespace}/acquire": "250 500", "POST /v1/{namespace}/renew": "900 2000", "POST /v1/{namespace}/break": "10 5",
-		"GET /v1/openapi.json": "10 5", "GET /healthz": "10 5",
+		"GET /v1/openapi.json": "10 5", "GET /healthz": "10 5", "HEAD /healthz": "10 5",
 	}
 	got := make(map[string]string)
 	for key, s := range stage.at("RouteSettings").(map[string]any) {

@@ -46,7 +46,7 @@ func TestWhatIsWatchedIsWhatTheFunctionsWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := os.ReadFile("../pkg/lease/httplease/handler.go")
+	handler, err := os.ReadFile("../pkg/lease/httplease/log.go")
 	if err != nil {
 		t.Fatal(err)
 	}

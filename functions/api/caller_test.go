@@ -136,3 +136,37 @@ func TestDifferentCallersHaveDifferentPrincipals(t *testing.T) {
 		}
 	}
 }
+
+// Whoever is refused wants to know by whom.
+func TestTheHolderIsTheNameOfItsCallerUnlessItSaysAnother(t *testing.T) {
+	for authorizer, want := range map[string]string{
+		signed: "Worker",
+		`{"iam":{"userArn":"arn:aws:iam::123456789012:user/teams/a#b/bob@example.com"}}`:  "bob@example.com",
+		`{"iam":{"userArn":"arn:aws:iam::123456789012:root"}}`:                            "root",
+		`{"iam":{"userArn":"arn:aws:sts::123456789012:federated-user/carol"}}`:            "carol",
+		`{"jwt":{"claims":{"iss":"https://a","sub":"auth0|7#/x:y","scope":"p/acquire"}}}`: "auth0|7#/x:y",
+		`{"jwt":{"claims":{"iss":"https://a","azp":"batch","scope":"p/acquire"}}}`:        "batch",
+	} {
+		s := settings.API{Auth: settings.IAM}
+		if strings.Contains(authorizer, `"jwt"`) {
+			s.Auth = settings.JWT
+		}
+		h := handler(new(lease.Memory), s, slog.New(slog.DiscardHandler))
+		for body, want := range map[string]string{`{"lock":"a","ttl_ms":1000}`: want, `{"lock":"b","ttl_ms":1000,"holder":"it"}`: "it"} {
+			var e apigw.Event
+			text := fmt.Sprintf(`{"version":"2.0","rawPath":"/v1/p/acquire","body":%q,"requestContext":{"stage":"$default",
+				"http":{"method":"POST","protocol":"HTTP/1.1","sourceIp":"192.0.2.1"},"authorizer":%s}}`, body, authorizer)
+			if err := json.Unmarshal([]byte(text), &e); err != nil {
+				t.Fatal(err)
+			}
+			a, err := h(t.Context(), e)
+			var got struct{ Holder string }
+			if err == nil {
+				err = json.Unmarshal([]byte(a.Body), &got)
+			}
+			if err != nil || a.StatusCode != http.StatusCreated || got.Holder != want {
+				t.Errorf("%s, %s: got %d %s, %v, want the holder %q", authorizer, body, a.StatusCode, a.Body, err, want)
+			}
+		}
+	}
+}

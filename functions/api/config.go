@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -59,8 +60,10 @@ func caller(s settings.API) func(*http.Request) httplease.Caller {
 		case settings.IAM:
 			c.Principal = event.Authorizer.IAM()
 			c.Unrestricted = c.Principal != ""
+			c.Name = c.Principal[strings.LastIndexAny(c.Principal, ":/")+1:] // no name of a user or role has either
 		case settings.JWT:
 			c.Principal, c.Scopes = event.Authorizer.JWT(s.ScopeClaim)
+			_, c.Name, _ = strings.Cut(c.Principal, "#") // no issuer has one
 		}
 		return c
 	}

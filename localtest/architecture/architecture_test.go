@@ -44,6 +44,7 @@ var mayImport = map[string]string{
 	"localtest/architecture":   "",
 	"localtest/faultproxy":     "",
 	"localtest/gateway":        "",
+	"localtest/openapi":        "",
 	"localtest/rehearsal":      "functions/settings localtest pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
 	"localtest/sdk":            "",
 	"localtest/stories":        "pkg/fence pkg/lease pkg/lease/httplease pkg/lock",

@@ -41,7 +41,7 @@ type Gateway struct {
 	Timeout time.Duration
 
 	// Log receives one record per request, with the reason of every refusal
-	// and failure that the client is not told. Nil discards them.
+	// and failure that the client is not told, as a warning. Nil discards them.
 	Log *slog.Logger
 
 	mu     sync.Mutex
@@ -75,7 +75,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		resp = failure(err)
 	}
 	if g.Log != nil {
-		g.Log.Info("request", "id", id, "method", r.Method, "path", r.URL.Path, "status", resp.status, "error", err)
+		level := slog.LevelInfo
+		if err != nil {
+			level = slog.LevelWarn
+		}
+		g.Log.Log(r.Context(), level, "request", "id", id, "method", r.Method, "path", r.URL.Path, "status", resp.status, "error", err)
 	}
 	resp.write(w)
 }

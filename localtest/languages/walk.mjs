@@ -1,25 +1,36 @@
-// Takes, keeps and gives up a lock from Node, with signed requests and nothing
-// but what comes with it.
+// Takes, keeps and gives up a lock from Node, with nothing but what comes with it.
+// Requests are signed with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, if they are
+// set. It ends with 1, and what the service said, when that is no yes.
 //
-//   PAWL_URL=http://127.0.0.1:8080 AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… node walk.mjs
+//   node walk.mjs http://127.0.0.1:8080 [namespace [lock]]
 
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 
-const { PAWL_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION = 'us-east-1' } = process.env;
+const [base, namespace = 'payments', lock = `orders/é ${randomBytes(8).toString('hex')}`] = process.argv.slice(2); // nobody else's
+const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION = 'us-east-1' } = process.env;
 
 const sha256 = (text) => createHash('sha256').update(text).digest('hex');
 const hmac = (key, text) => createHmac('sha256', key).update(text).digest();
 
-// sign returns the headers of a request with AWS Signature Version 4.
-function sign(method, url, body) {
+// end says why there is nothing more to do.
+function end(text) {
+  console.error(text);
+  process.exit(1);
+}
+
+if (!base || process.argv.length > 5) end('node walk.mjs http://127.0.0.1:8080 [namespace [lock]]');
+
+// sign returns the headers of a POST with AWS Signature Version 4.
+function sign(url, body) {
+  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return {};
   const stamp = new Date().toISOString().replace(/[-:]|\.\d+/g, '');
   const headers = { host: url.host, 'x-amz-date': stamp };
   if (AWS_SESSION_TOKEN) headers['x-amz-security-token'] = AWS_SESSION_TOKEN;
   const names = Object.keys(headers).sort();
   const request = [
-    method,
+    'POST',
     url.pathname,
-    url.search.slice(1).split('&').sort().join('&'),
+    '',
     ...names.map((name) => `${name}:${headers[name]}`),
     '',
     names.join(';'),
@@ -33,43 +44,50 @@ function sign(method, url, body) {
   return headers;
 }
 
-// call makes one call and returns the status and the answer.
-async function call(method, path, body) {
-  const url = new URL(path, PAWL_URL);
-  const text = body === undefined ? '' : JSON.stringify(body);
-  const answer = await fetch(url, {
-    method,
-    headers: sign(method, url, text),
-    body: text || undefined,
-    signal: AbortSignal.timeout(30_000),
-  });
-  return [answer.status, await answer.json()];
+// call makes a call that must be answered with the status want, and returns the answer.
+async function call(action, want, body) {
+  const url = new URL(`${base.replace(/\/$/, '')}/v1/${namespace}/${action}`);
+  const text = JSON.stringify(body);
+  const headers = { ...sign(url, text), 'content-type': 'application/json' };
+  let status, answer;
+  try {
+    const got = await fetch(url, { method: 'POST', headers, body: text, signal: AbortSignal.timeout(30_000) });
+    [status, answer] = [got.status, await got.text()];
+  } catch (failure) {
+    // The call may have been carried out. A program that goes on repeats it, an
+    // acquire with the same request id.
+    end(`${action}: no answer: ${failure.cause?.message ?? failure.message}`);
+  }
+  if (status !== want) end(`${action}: ${status} instead of ${want}: ${answer}`);
+  return JSON.parse(answer);
 }
 
 // With an id of its own, an acquire can be repeated after a timeout.
-const acquire = (lock, holder, more) =>
-  call('POST', '/v1/payments/acquire', { lock, holder, request_id: randomBytes(16).toString('base64url'), ...more });
+const acquire = (want, holder, more) =>
+  call('acquire', want, { lock, holder, request_id: randomBytes(16).toString('base64url'), ...more });
 
-const lock = 'orders/42 é';
-let [status, lease] = await acquire(lock, 'worker-1', { ttl_ms: 30000 });
-console.log(status, 'acquired');
-const named = { lock, lease_id: lease.lease_id, token: lease.token };
+const of = (lease) => ({ lock, lease_id: lease.lease_id, token: lease.token });
 
-let answer;
-[status, answer] = await acquire(lock, 'worker-2', { ttl_ms: 30000 });
-console.log(status, answer.code, 'by', answer.holder);
+const first = await acquire(201, 'worker-1', { ttl_ms: 30000 });
+console.log('acquired');
 
-[status] = await call('POST', '/v1/payments/renew', { ...named, ttl_ms: 30000 });
-console.log(status, 'renewed');
+const problem = await acquire(409, 'worker-2', { ttl_ms: 30000 });
+console.log(problem.code, 'by', problem.holder);
 
-[status, answer] = await call('POST', '/v1/payments/read', { lock });
-console.log(status, answer.state, 'by', answer.holder);
+await call('renew', 200, { ...of(first), ttl_ms: 30000 });
+console.log('renewed');
 
-[status] = await call('POST', '/v1/payments/release', named);
-console.log(status, 'released');
+const state = await call('read', 200, { lock });
+console.log(state.state, 'by', state.holder);
 
-[status, lease] = await acquire(lock, 'worker-2', { ttl_ms: 1000 });
-console.log(status, 'acquired with a larger token:', lease.token > named.token);
+await call('release', 200, of(first));
+console.log('released');
 
-[status, lease] = await acquire(lock, 'worker-3', { ttl_ms: 30000, wait_ms: 5000 });
-console.log(status, 'acquired, abandoned by', lease.abandoned.holder);
+const second = await acquire(201, 'worker-2', { ttl_ms: 1000 });
+console.log('acquired with a larger token:', second.token > first.token ? 'yes' : 'no');
+
+const third = await acquire(201, 'worker-3', { ttl_ms: 30000, wait_ms: 5000 });
+console.log('acquired, abandoned by', third.abandoned.holder);
+
+await call('release', 200, of(third));
+console.log('released');

@@ -36,7 +36,8 @@ func (s settings) authorizer() (functions.Auth, gateway.Authorizer, error) {
 			UserARN:      "arn:aws:iam::123456789012:user/local",
 		}
 		if key.ID == "" || key.Secret == "" {
-			return "", nil, errors.New("AUTH=iam needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+			return "", nil, errors.New("AUTH=iam checks signatures, and has no key to check them with: " +
+				"make one up, and set it here and for those who call: AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=secret")
 		}
 		return functions.IAM, gateway.IAM(s.get("AWS_REGION", "us-east-1"), key), nil
 	case "jwt":

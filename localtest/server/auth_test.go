@@ -62,10 +62,18 @@ func TestWithIAMOnlySignedRequestsAreServed(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrForbidden", name, err)
 		}
 	}
+	for _, why := range []string{"does not match; canonical request", `unknown key \"AKIDOTHER\"`, "0 Authorization headers", "6m"} {
+		if !strings.Contains(log.String(), why) {
+			t.Errorf("the log does not say that the signature was refused for %s:\n%s", why, log)
+		}
+	}
 	for _, path := range []string{"/healthz", "/v1/openapi.json"} {
 		if a, err := http.Get(url + path); err != nil || a.StatusCode != http.StatusOK {
 			t.Errorf("%s: got %v, %v, want it to be public", path, a, err)
 		}
+	}
+	if a, err := http.Head(url + "/healthz"); err != nil || a.StatusCode != http.StatusOK {
+		t.Errorf("HEAD: got %v, %v, want it to be public", a, err)
 	}
 }
 

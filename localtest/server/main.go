@@ -13,12 +13,14 @@
 //	TABLE      name of the table; default "pawl", made if it is missing
 //	AUTH       none (default), iam, or jwt
 //	           iam: requests are signed with AWS_ACCESS_KEY_ID and
-//	           AWS_SECRET_ACCESS_KEY for AWS_REGION (default us-east-1)
+//	           AWS_SECRET_ACCESS_KEY, any that you make up, for AWS_REGION
+//	           (default us-east-1)
 //	           jwt: JWT_KEY is the file of an RSA key, made if it is missing
 //
 // and the variables of package localtest for the DynamoDB engine, and of
-// functions/api for its limits. It is for development and tests: it has no TLS
-// and one machine's durability.
+// functions/api for its limits. It logs why a call was refused at the gateway,
+// where AWS tells nobody. It is for development and tests: it has no TLS and one
+// machine's durability.
 package main
 
 import (

@@ -132,7 +132,9 @@ func (s *service) gateway(a gateway.Authorizer, bootstrap string, env []string, 
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway.Gateway{Authorizer: a}
+	// AWS tells nobody why it does not like a signature; here someone is learning.
+	refusals := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	g := &gateway.Gateway{Authorizer: a, Log: refusals}
 	lambdas := make(map[routes.Function]*gateway.Lambda)
 	for _, r := range deployed {
 		l := lambdas[r.Function]

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -128,5 +130,37 @@ func TestSixtyFourCallersNeverHoldOneLockAtOnce(t *testing.T) {
 			t.Errorf("round %d: %v", round, err)
 		}
 		t.Logf("round %d: %d operations, %d grants", round, len(history.Ops()), granted)
+	}
+}
+
+// The line as the deployed function writes it, with its metrics.
+func TestACallLogsAtMost4KBWhateverACallerWrites(t *testing.T) {
+	url, log := serve(t)
+	n := 0
+	for _, text := range []string{strings.Repeat("\u2028", 5000), strings.Repeat(`\u0000`, 2500), strings.Repeat(`\"`, 255), strings.Repeat("\u202e", 85), strings.Repeat("\u00ad", 127)} {
+		for action, body := range map[string]string{
+			"acquire": `{"lock":"%s","ttl_ms":1000,"holder":"%[1]s"}`,
+			"renew":   `{"lock":"%s","ttl_ms":1000,"lease_id":"0000000000000000000000","token":5}`,
+			"read":    `{"lock":"%s"}`,
+			"break":   `{"lock":"%s","token":999999999999999,"reason":"%[1]s"}`,
+		} {
+			for _, namespace := range []string{"payments", strings.Repeat("x", 63), strings.Repeat("%E2%80%AE", 60)} {
+				a, err := http.Post(url+"/v1/"+namespace+"/"+action, "application/json", strings.NewReader(fmt.Sprintf(body, text)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.Body.Close()
+				n++
+			}
+		}
+	}
+	lines := 0
+	for line := range strings.Lines(log.String()) {
+		if lines++; len(line) > 4096 || !json.Valid([]byte(line)) || strings.ContainsAny(line, "\u2028\u202e\u00ad") {
+			t.Errorf("%d bytes: %s", len(line), line)
+		}
+	}
+	if lines < n {
+		t.Errorf("%d lines of %d calls", lines, n)
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
@@ -14,41 +16,107 @@ import (
 
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
 
 // What the programs in other languages print.
-const walked = `201 acquired
-409 held by worker-1
-200 renewed
-200 held by worker-1
-200 released
-201 acquired with a larger token: %s
-201 acquired, abandoned by worker-2
+const walked = `acquired
+held by worker-1
+renewed
+held by worker-1
+released
+acquired with a larger token: yes
+acquired, abandoned by worker-2
+released
 `
 
+// needed returns the path of a program that a test of what users run needs.
+func needed(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("SKIPPED: %v: install it to run this test", err)
+	}
+	return path
+}
+
+// What a walk leaves behind must not be in the way of the next, in any order.
 func TestAnyLanguageCanTakeALock(t *testing.T) {
-	for _, program := range []struct{ command, file, yes string }{
-		{"python3", "walk.py", "True"},
-		{"node", "walk.mjs", "true"},
-	} {
-		t.Run(program.command, func(t *testing.T) {
-			path, err := exec.LookPath(program.command)
-			if err != nil {
-				if os.Getenv("CI") == "true" {
-					t.Fatal(err)
-				}
-				t.Skipf("SKIPPED: %v: install it to run this test", err)
+	programs := [][]string{{needed(t, "python3"), "../languages/walk.py"}, {needed(t, "node"), "../languages/walk.mjs"}}
+	url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et")
+	run := func(program []string, secret string, args ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program[0], append(program[1:], args...)...)
+		cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY="+secret, "AWS_SESSION_TOKEN=", "AWS_REGION=us-east-1")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	python, node := programs[0], programs[1]
+	walk := func(program []string, args ...string) {
+		if out, err := run(program, "se/cr+et", args...); err != nil || out != walked {
+			t.Errorf("%v %v: got %v\n%s\nwant\n%s", program, args, err, out, walked)
+		}
+	}
+	walk(python, url)
+	walk(node, url+"/")
+	for _, program := range [][]string{python, node, node, python, python} {
+		walk(program, url, "orders", "night job/1")
+	}
+	if !strings.Contains(log.String(), `"namespace":"orders","lock":"night job/1"`) {
+		t.Error("the namespace and the lock that were asked for are not in the log")
+	}
+	if _, err := client(url, &httplease.SigV4{Credentials: key{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "se/cr+et"}, Region: "us-east-1"}).
+		Acquire(t.Context(), lease.AcquireRequest{Name: lease.Name{Namespace: "orders", Lock: "taken"}, TTL: time.Minute, Holder: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range programs {
+		for _, bad := range []struct {
+			secret string
+			args   []string
+			says   string
+		}{
+			{"guess", []string{url}, `acquire: 403 instead of 201: {"message":"Forbidden"}`},
+			{"", []string{url}, `acquire: 403 instead of 201: {"message":"Forbidden"}`},
+			{"se/cr+et", []string{url, "Orders"}, `"field":"namespace"`},
+			{"se/cr+et", []string{url, "orders", "taken"}, `acquire: 409 instead of 201: `},
+			{"se/cr+et", []string{"http://127.0.0.1:1"}, "acquire: no answer: "},
+			{"se/cr+et", nil, "[namespace [lock]]"},
+		} {
+			out, err := run(program, bad.secret, bad.args...)
+			if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(out, bad.says) {
+				t.Errorf("%v %q: got %v %s, want %s", program, bad.args, err, out, bad.says)
 			}
-			url, _ := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et")
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, path, "../languages/"+program.file)
-			cmd.Env = append(os.Environ(), "PAWL_URL="+url, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=se/cr+et", "AWS_SESSION_TOKEN=", "AWS_REGION=us-east-1")
-			out, err := cmd.CombinedOutput()
-			if want := strings.Replace(walked, "%s", program.yes, 1); err != nil || string(out) != want {
-				t.Errorf("got %v\n%s\nwant\n%s", err, out, want)
-			}
-		})
+		}
+	}
+}
+
+// The README's curl, as it stands there, with static keys and with those of a
+// session: a header that is signed and then left out, for it is empty, is
+// refused.
+func TestTheCallOfTheREADMEIsSigned(t *testing.T) {
+	needed(t, "curl")
+	readme, err := os.ReadFile("../../infra/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var call string
+	for _, block := range blocks(section(t, string(readme), "## Call it")) {
+		if _, after, found := strings.Cut(block.text, "\ncurl "); found {
+			call = "curl " + after
+		}
+	}
+	for _, session := range []string{"", "FwoGZXIvYXdzEXAMPLE//////////wEaD+x="} {
+		url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et", "AWS_SESSION_TOKEN", session)
+		cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-c", call)
+		cmd.Env = append(os.Environ(), "URL="+url, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=se/cr+et", "AWS_SESSION_TOKEN="+session, "AWS_REGION=us-east-1")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), `"lease_id":`) {
+			t.Errorf("session %q: %s\ngot %v %s\n%s", session, call, err, out, log)
+		}
 	}
 }
 
@@ -100,29 +168,64 @@ func TestMakeServeSaysWhenItIsReadyAndStopsCleanly(t *testing.T) {
 	}
 }
 
-// TestTheWalkThroughOfTheREADME runs the README's commands as they stand there,
-// in one shell, and compares what they print with what it says they print. "…"
-// stands for anything.
-func TestTheWalkThroughOfTheREADME(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+func TestMakeServeSaysWhyItRefuses(t *testing.T) {
+	for auth, want := range map[string]string{
+		"iam": "make one up, and set it here and for those who call: AWS_ACCESS_KEY_ID=",
+		"jwt": "AUTH=jwt needs JWT_KEY",
+		"IAM": `AUTH is "IAM", want none, iam or jwt`,
+	} {
+		cmd := exec.CommandContext(t.Context(), "make", "-s", "-C", "../..", "serve")
+		cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "AUTH="+auth, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "JWT_KEY=")
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("AUTH=%s: got %v %s, want %s", auth, err, out, want)
+		}
+	}
+}
+
+// The walk through every call, on the service that make serve starts.
+func TestTheWalkThroughEveryCall(t *testing.T) {
+	s := makeServe(t, "ADDR=127.0.0.1:0")
+	walkThrough(t, readyLine.FindStringSubmatch(s.ready)[1], "../../pkg/lease/httplease/README.md", "## A walk through every call", 7)
+}
+
+// The first minute of the README, on a service in memory.
+func TestTheFirstMinuteOfTheREADME(t *testing.T) {
+	s := settings{memory: true, getenv: func(string) string { return "" }}
+	service, err := s.start(t.Context(), new(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := makeServe(t, "ADDR=127.0.0.1:0")
-	address := readyLine.FindStringSubmatch(s.ready)[1]
+	server := httptest.NewServer(service.handler)
+	defer server.Close()
+	walkThrough(t, server.URL, "../../README.md", "## The first minute", 3)
+}
+
+// walkThrough runs the commands of a section as they stand there, in one shell,
+// and compares what they print with what the section says they print. "…" stands
+// for anything. A command that starts a server is not run.
+func walkThrough(t *testing.T, address, file, heading string, steps int) {
+	t.Helper()
+	readme, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const mark = "=== end of step ==="
 	var script strings.Builder
 	var want []string
-	for _, block := range blocks(section(t, string(readme), "## Walk through")) {
+	for _, block := range blocks(section(t, string(readme), heading)) {
 		switch block.language {
 		case "sh":
+			if strings.HasPrefix(block.text, "go run ") || strings.HasPrefix(block.text, "python3 ") {
+				continue
+			}
 			script.WriteString(strings.ReplaceAll(block.text, "http://127.0.0.1:8080", address) + "\necho; echo '" + mark + "'\n")
 			want = append(want, "")
 		case "http", "json":
 			want[len(want)-1] = block.text
 		}
 	}
-	if len(want) < 6 {
+	if len(want) < steps {
 		t.Fatalf("found only %d steps", len(want))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -134,14 +237,14 @@ func TestTheWalkThroughOfTheREADME(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	steps := strings.Split(string(out), mark+"\n")
+	printed := strings.Split(string(out), mark+"\n")
 	last := int64(0)
 	for i, w := range want {
-		got := strings.TrimSpace(strings.ReplaceAll(steps[i], "\r", ""))
+		got := strings.TrimSpace(strings.ReplaceAll(printed[i], "\r", ""))
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(w), "\n…\n", "\n(.*\n)?") // any lines, or none
 		pattern = "(?s)^" + strings.ReplaceAll(pattern, "…", ".*") + "$"
 		if !regexp.MustCompile(pattern).MatchString(got) {
-			t.Errorf("step %d printed\n%s\nand the README says\n%s", i+1, got, w)
+			t.Errorf("step %d printed\n%s\nand %s says\n%s", i+1, got, file, w)
 		}
 		if token := regexp.MustCompile(`"token":(\d+),"lease_id"`).FindStringSubmatch(got); token != nil {
 			n, _ := strconv.ParseInt(token[1], 10, 64)
@@ -157,7 +260,7 @@ func TestTheWalkThroughOfTheREADME(t *testing.T) {
 func section(t *testing.T, text, heading string) string {
 	_, after, found := strings.Cut(text, "\n"+heading+"\n")
 	if !found {
-		t.Fatalf("the README has no %q", heading)
+		t.Fatalf("there is no %q", heading)
 	}
 	body, _, _ := strings.Cut(after, "\n## ")
 	return body

@@ -20,7 +20,7 @@ const maxBody = 16 << 10
 // name has been repaired on the way in is another lock.
 var strict = json.JoinOptions(
 	json.RejectUnknownMembers(true),
-	json.WithUnmarshalers(json.UnmarshalFromFunc(refuseNull)),
+	json.WithUnmarshalers(json.JoinUnmarshalers(wholeNumbers, json.UnmarshalFromFunc(refuseNull))),
 )
 
 var errNull = errors.New("is null")

@@ -2,6 +2,7 @@ package httplease_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -169,4 +170,39 @@ func TestACallThatHangsIsAnsweredBeforeItsDeadline(t *testing.T) {
 			t.Errorf("got %d %s after %v, want outcome_unknown after 4.7s", a.status, a.body, took)
 		}
 	})
+}
+
+func TestALeaseWithoutAHolderHasItsCallersName(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "", "alice": "alice", " a\u202e": " a\u202e", "a\x00\nb\u0085c\x7f": "abc", "a\xffb": "ab",
+		strings.Repeat("x", 300): strings.Repeat("x", 256), "x" + strings.Repeat("é", 200): "x" + strings.Repeat("é", 127),
+		strings.Repeat("\n", 300) + "z": "z",
+	} {
+		w := serving(t, new(lease.Memory))
+		w.as(httplease.Caller{Principal: "p", Name: name, Unrestricted: true})
+		body := `{"lock":"a","ttl_ms":60000,"request_id":"` + strings.Repeat("r", 22) + `"`
+		for _, body := range []string{body + `}`, body + `,"holder":""}`, body + `}`} { // the same, and so repeats
+			if a := w.send("POST", "/v1/payments/acquire", body); a.status/100 != 2 || holder(t, a) != want {
+				t.Errorf("%q: got %d %s, want the holder %q", name, a.status, a.body, want)
+			}
+		}
+		w.as(httplease.Caller{Principal: "other", Name: "bob", Unrestricted: true})
+		if a := w.send("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":60000}`); a.Code != "held" || holder(t, a) != want {
+			t.Errorf("%q: got %s, want it held by %q", name, a.body, want)
+		}
+		if a := w.send("POST", "/v1/payments/read", `{"lock":"a"}`); holder(t, a) != want {
+			t.Errorf("%q: got %s, want the holder %q", name, a.body, want)
+		}
+		if a := w.send("POST", "/v1/payments/acquire", `{"lock":"b","ttl_ms":60000,"holder":"me"}`); holder(t, a) != "me" {
+			t.Errorf("got %s, want the holder that was asked for", a.body)
+		}
+	}
+}
+
+func holder(t *testing.T, a answer) string {
+	var body struct{ Holder string }
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil {
+		t.Errorf("%s: %v", a.body, err)
+	}
+	return body.Holder
 }

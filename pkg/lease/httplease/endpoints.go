@@ -13,6 +13,9 @@ func (h *Handler) acquire(c *call) error {
 	if err := c.read(&b); err != nil {
 		return err
 	}
+	if b.Holder == "" {
+		b.Holder = c.caller.holder()
+	}
 	c.name.Lock, c.holder = b.Lock, b.Holder
 	q, err := b.request(c.name)
 	if err != nil {
@@ -24,12 +27,12 @@ func (h *Handler) acquire(c *call) error {
 	}
 	c.token = l.Token
 	if l.Repeated {
-		return c.answer(http.StatusOK, "repeated", leaseOf(l))
+		return c.answer(http.StatusOK, OutcomeRepeated, leaseOf(l))
 	}
 	if l.Abandoned != nil {
-		return c.answer(http.StatusCreated, "granted_abandoned", leaseOf(l))
+		return c.answer(http.StatusCreated, OutcomeGrantedAbandoned, leaseOf(l))
 	}
-	return c.answer(http.StatusCreated, "granted", leaseOf(l))
+	return c.answer(http.StatusCreated, OutcomeGranted, leaseOf(l))
 }
 
 func (h *Handler) renew(c *call) error {
@@ -43,7 +46,7 @@ func (h *Handler) renew(c *call) error {
 		return err
 	}
 	c.holder = l.Holder
-	return c.answer(http.StatusOK, "renewed", leaseOf(l))
+	return c.answer(http.StatusOK, OutcomeRenewed, leaseOf(l))
 }
 
 func (h *Handler) release(c *call) error {
@@ -57,7 +60,14 @@ func (h *Handler) release(c *call) error {
 		return err
 	}
 	c.holder = s.Holder
-	return c.answer(http.StatusOK, "released", stateOf(s))
+	outcome := OutcomeReleased
+	switch s.Ended {
+	case lease.ReleasedBefore:
+		outcome = OutcomeReleasedBefore
+	case lease.ReleasedLate:
+		outcome = OutcomeReleasedLate
+	}
+	return c.answer(http.StatusOK, outcome, stateOf(s))
 }
 
 func (h *Handler) breakLease(c *call) error {
@@ -72,10 +82,10 @@ func (h *Handler) breakLease(c *call) error {
 	}
 	c.holder = s.Holder
 	if s.AlreadyFree {
-		return c.answer(http.StatusOK, "already_free", brokenOf(s))
+		return c.answer(http.StatusOK, OutcomeAlreadyFree, brokenOf(s))
 	}
 	c.newToken = s.Token
-	return c.answer(http.StatusOK, "broken", brokenOf(s))
+	return c.answer(http.StatusOK, OutcomeBroken, brokenOf(s))
 }
 
 func (h *Handler) get(c *call) error {
@@ -89,21 +99,21 @@ func (h *Handler) get(c *call) error {
 		return err
 	}
 	c.token, c.holder = s.Token, s.Holder
-	return c.answer(http.StatusOK, "read", stateOf(s))
+	return c.answer(http.StatusOK, OutcomeRead, stateOf(s))
 }
 
 //go:embed openapi.json
 var openapi []byte
 
 func (h *Handler) spec(c *call) error {
-	c.outcome, c.status = "read", http.StatusOK
+	c.outcome, c.status = OutcomeRead, http.StatusOK
 	c.w.Header().Set("Content-Type", "application/openapi+json;version=3.1")
 	_, _ = c.w.Write(openapi) // the status is sent; a broken pipe is the client's to notice
 	return nil
 }
 
 func (h *Handler) healthz(c *call) error {
-	return c.answer(http.StatusOK, "read", health{Status: "ok"})
+	return c.answer(http.StatusOK, OutcomeRead, health{Status: "ok"})
 }
 
 // The bodies of requests. What is required has no useful zero, so that a

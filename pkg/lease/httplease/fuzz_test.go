@@ -65,6 +65,16 @@ func FuzzRequest(f *testing.F) {
 			if err := json.Unmarshal(text, &again); err != nil || in["lock"] != lock || again["lock"] != lock {
 				t.Errorf("%s %q: got the lock %q, encoding/json reads %q and then %q", q.action, data, lock, in["lock"], again["lock"])
 			}
+			// Only numbers below 2^53 are accepted, so that a float64 has them exactly.
+			var out map[string]any
+			if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+				t.Fatal(err)
+			}
+			for _, number := range []string{"token", "ttl_ms"} {
+				if sent, ok := in[number]; ok && out[number] != sent {
+					t.Errorf("%s %q: got %s %v, encoding/json reads %v", q.action, data, number, out[number], sent)
+				}
+			}
 		}
 	})
 }

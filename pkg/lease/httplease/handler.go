@@ -15,8 +15,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -41,29 +39,6 @@ type Handler struct {
 	nowhere http.HandlerFunc
 }
 
-// A Caller is what a gateway found out about a request. The zero Caller is
-// nobody, and may do nothing.
-type Caller struct {
-	// Principal is who calls; see [lease.Call]. Nobody may do nothing, whatever
-	// the other fields say.
-	Principal string
-
-	// Received is when the gateway received the request; see [lease.Call].
-	Received time.Time
-
-	// Unrestricted says that the caller may do what it asks for: the gateway has
-	// checked the path, as IAM does.
-	Unrestricted bool
-
-	// Scopes are what any other caller may do, each as "{namespace}/{action}":
-	// "payments/acquire".
-	Scopes []string
-}
-
-// Anyone lets every caller do everything, under one principal. It is for a
-// [Handler] that only its own machine can reach.
-func Anyone(*http.Request) Caller { return Caller{Principal: "anyone", Unrestricted: true} }
-
 // answerMargin is what is left of a deadline to answer in, so that a caller
 // learns that an outcome is unknown from us and not from a gateway.
 const answerMargin = 300 * time.Millisecond
@@ -80,6 +55,7 @@ var routes = []struct {
 	{"POST", "/v1/{namespace}/read", "read", (*Handler).get},
 	{"GET", "/v1/openapi.json", "", (*Handler).spec},
 	{"GET", "/healthz", "", (*Handler).healthz},
+	{"HEAD", "/healthz", "", nil}, // monitors ask so; ServeMux takes HEAD where it takes GET, API Gateway does not
 }
 
 // allow is what a path takes that has a route for the method.
@@ -129,6 +105,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) route() {
 	h.mux = http.NewServeMux()
 	for _, r := range routes {
+		if r.serve == nil {
+			continue
+		}
 		h.mux.HandleFunc(r.method+" "+r.path, h.serving(r.action, r.serve))
 		h.mux.HandleFunc(r.path, h.serving("", func(_ *Handler, c *call) error {
 			c.w.Header().Set("Allow", allow[r.method])
@@ -165,53 +144,3 @@ func (h *Handler) serving(action string, serve func(*Handler, *call) error) http
 		h.log(c, err, time.Since(started))
 	}
 }
-
-// permitted fails unless the caller may make this call.
-func (c *call) permitted() error {
-	scope := c.name.Namespace + "/" + c.action
-	switch {
-	case c.action == "": // for everyone
-		return nil
-	case c.caller.Principal == "":
-		return &lease.ForbiddenError{Reason: "the gateway vouches for no caller"}
-	case c.caller.Unrestricted || slices.Contains(c.caller.Scopes, scope):
-		return nil
-	}
-	return &lease.ForbiddenError{Reason: "the caller needs the scope " + strconv.Quote(scope)}
-}
-
-// log writes the one line that a call leaves. It never has a lease id: who
-// reads logs must not be able to release what others hold.
-func (h *Handler) log(c *call, err error, took time.Duration) {
-	log := h.Log
-	if log == nil {
-		log = slog.Default()
-	}
-	level := slog.LevelInfo
-	attrs := []slog.Attr{
-		slog.String("action", c.action),
-		slog.String("namespace", c.name.Namespace),
-		slog.String("lock", c.name.Lock),
-		slog.Int64("token", int64(c.token)),
-		slog.String("holder", c.holder),
-		slog.String("principal", c.Principal),
-		slog.String("outcome", c.outcome),
-		slog.Int("status", c.status),
-		slog.Int("store_requests", c.Requests),
-		slog.Float64("store_ms", ms(c.StoreTime)),
-		slog.Float64("ms", ms(took)),
-	}
-	if c.reason != "" {
-		attrs = append(attrs, slog.String("reason", c.reason))
-	}
-	if c.newToken != 0 {
-		attrs = append(attrs, slog.Int64("new_token", int64(c.newToken)))
-	}
-	if c.status >= 500 {
-		level = slog.LevelError
-		attrs = append(attrs, slog.Any("error", err))
-	}
-	log.LogAttrs(c.ctx, level, "call", attrs...)
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -128,9 +128,9 @@ var (
 		"\"\xff\"", "\"a\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"a\x00\"", "\"a\nb\"", `"\x"`,
 	}
 	notWhole = []string{
-		`null`, `true`, `[]`, `[1]`, `{}`, `""`, `"5s"`, `"60000"`, `1.5`, `1e3`, `1000.0`, `-1`,
+		`null`, `true`, `[]`, `[1]`, `{}`, `""`, `"5s"`, `"60000"`, `1.5`, `1000.5`, `1.0005e3`, `1e-3`, `1000.0000000000000000001`, `-1`,
 		`9007199254740992`, `4611686018427387904`, `9223372036854775807`, `9223372036854775808`,
-		`-9223372036854775808`, `-9223372036854775809`, `18446744073709611616`, `1e400`, `0x10`, `01`, `NaN`, `+1`,
+		`-9223372036854775808`, `-9223372036854775809`, `18446744073709611616`, `1e15`, `1e400`, `1e99999999999999999999`, `-1e3`, `0x10`, `01`, `NaN`, `+1`,
 	}
 )
 
@@ -149,7 +149,8 @@ func id(name, value string) member {
 }
 
 func whole(name, value string, lo, hi int) member {
-	m := member{name, value, lo == 0, []string{strconv.Itoa(lo), strconv.Itoa(hi)}, append([]string{strconv.Itoa(lo - 1), strconv.Itoa(hi + 1)}, notWhole...)}
+	good := []string{strconv.Itoa(lo), strconv.Itoa(hi), fmt.Sprintf("%d.0", hi), fmt.Sprintf("%d00e-2", hi), fmt.Sprintf("%d.%02dE+2", hi/100, hi%100)}
+	m := member{name, value, lo == 0, good, append([]string{strconv.Itoa(lo - 1), strconv.Itoa(hi + 1)}, notWhole...)}
 	if lo > 0 {
 		m.bad = append(m.bad, `0`, `-0`)
 	}
@@ -275,8 +276,10 @@ func TestTheLimitsOfAMemberAreAccepted(t *testing.T) {
 				if missed := a.status == http.StatusGone || a.status == http.StatusConflict; a.status/100 != 2 && (!missed || q.action == "acquire") {
 					w.Errorf("%s %.80q: got %d %s (%s)", q.action, body, a.status, a.Code, a.Detail)
 				}
-				if m.name == "ttl_ms" && q.action == "acquire" && !strings.Contains(a.body, `"ttl_ms":`+v+`,`) {
-					w.Errorf("asked for %s ms, got %s", v, a.body)
+				if m.name == "ttl_ms" && q.action == "acquire" {
+					if ms, _ := strconv.ParseFloat(v, 64); !strings.Contains(a.body, fmt.Sprintf(`"ttl_ms":%.0f,`, ms)) {
+						w.Errorf("asked for %s ms, got %s", v, a.body)
+					}
 				}
 			}
 		}

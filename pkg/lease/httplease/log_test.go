@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -32,7 +33,9 @@ func logging(t *testing.T, s lease.Service) logged {
 	w.c.HTTP.Transport = contract{t, &httplease.Handler{
 		Service: s,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
-		Caller:  func(*http.Request) httplease.Caller { return httplease.Caller{Principal: alice, Unrestricted: true} },
+		Caller: func(*http.Request) httplease.Caller {
+			return httplease.Caller{Principal: alice, Name: "alice", Unrestricted: true}
+		},
 	}}
 	return logged{w, log}
 }
@@ -82,7 +85,8 @@ func readBack(t *testing.T, r record) (back record) {
 func TestACallLeavesOneRecordThatSaysWhatCameOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := logging(t, new(lease.Memory))
-		first := time.Now().UnixMilli() + 1 // the first token
+		time.Sleep(time.Until(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))) // tokens of before 2020 are made up
+		first := time.Now().UnixMilli() + 1                                 // the first token
 		rid := `"request_id":"` + strings.Repeat("r", 22) + `"`
 		acquire := `{"lock":"a","ttl_ms":60000,"holder":"worker-1",` + rid + `}`
 		a := w.call("POST", "/v1/payments/acquire", acquire, record{"outcome": "granted", "status": 201, "token": first, "holder": "worker-1"})
@@ -100,22 +104,27 @@ func TestACallLeavesOneRecordThatSaysWhatCameOfIt(t *testing.T) {
 		w.call("POST", "/v1/payments/renew", mine+`,"ttl_ms":61000}`, record{"outcome": "renewed", "status": 200, "token": first, "holder": "worker-1"})
 		w.call("POST", "/v1/payments/read", `{"lock":"a"}`, record{"outcome": "read", "status": 200, "token": first, "holder": "worker-1"})
 		w.call("POST", "/v1/payments/break", strings.ReplaceAll(brk(first+1), `\t`, " "), record{"outcome": "token_changed", "status": 409, "token": first, "reason": "it is gone"})
-		w.call("POST", "/v1/payments/break", brk(first), record{"outcome": "invalid", "status": 400, "token": first, "reason": "it is\tgone"})
+		w.call("POST", "/v1/payments/break", brk(first), record{"outcome": "invalid", "status": 400, "token": first, "reason": `it is\tgone`})
 		w.call("POST", "/v1/payments/release", mine+`}`, record{"outcome": "released", "status": 200, "token": first, "holder": "worker-1"})
-		w.call("POST", "/v1/payments/release", mine+`}`, record{"outcome": "released", "status": 200, "token": first, "holder": "worker-1"})
+		w.call("POST", "/v1/payments/release", mine+`}`, record{"outcome": "released_before", "status": 200, "token": first, "holder": "worker-1"})
 		w.call("POST", "/v1/payments/break", `{"lock":"a","token":1,"reason":"gone"}`, record{"outcome": "already_free", "status": 200, "token": 1, "holder": "worker-1", "reason": "gone"})
 		w.call("POST", "/v1/payments/acquire", acquire, record{"outcome": "request_spent", "status": 409, "holder": "worker-1"})
-		w.call("POST", "/v1/payments/renew", mine+`,"ttl_ms":61000}`, record{"outcome": "lease_lost", "status": 410, "token": first})
-		w.call("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":1000}`, record{"outcome": "granted", "status": 201, "token": first + 1})
+		w.call("POST", "/v1/payments/renew", mine+`,"ttl_ms":61000}`, record{"outcome": "lease_lost", "status": 410, "token": first, "late": true})
+		w.call("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":1000}`, record{"outcome": "granted", "status": 201, "token": first + 1, "holder": "alice"})
 		time.Sleep(time.Minute)
 		w.call("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":1000,"holder":"w"}`, record{"outcome": "granted_abandoned", "status": 201, "token": first + 2, "holder": "w"})
-		w.call("POST", "/v1/payments/release", mine+`}`, record{"outcome": "lease_lost", "status": 410, "token": first})
+		w.call("POST", "/v1/payments/release", mine+`}`, record{"outcome": "lease_lost", "status": 410, "token": first, "late": true})
+		madeUp := fmt.Sprintf(`{"lock":"a","lease_id":%q,"token":%d`, l.ID, first+1000)
+		w.call("POST", "/v1/payments/renew", madeUp+`,"ttl_ms":1000}`, record{"outcome": "lease_lost", "status": 410, "token": first + 1000})
+		w.call("POST", "/v1/payments/release", madeUp+`}`, record{"outcome": "lease_lost", "status": 410, "token": first + 1000})
 		// The token of a break is that of the lease that was broken.
 		w.call("POST", "/v1/payments/break", strings.ReplaceAll(brk(first+2), `\t`, " "), record{"outcome": "broken", "status": 200, "token": first + 2, "holder": "w", "new_token": first + 3, "reason": "it is gone"})
-		a = w.call("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":1000}`, record{"outcome": "granted", "status": 201, "token": first + 4})
+		a = w.call("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":1000}`, record{"outcome": "granted", "status": 201, "token": first + 4, "holder": "alice"})
 		_, id, _ := strings.Cut(a.body, `"lease_id":"`)
 		time.Sleep(time.Minute)
-		w.call("POST", "/v1/payments/renew", fmt.Sprintf(`{"lock":"a","lease_id":%q,"token":%d,"ttl_ms":1000}`, id[:22], first+4), record{"outcome": "lease_expired", "status": 410, "token": first + 4})
+		ours := fmt.Sprintf(`{"lock":"a","lease_id":%q,"token":%d`, id[:22], first+4)
+		w.call("POST", "/v1/payments/renew", ours+`,"ttl_ms":1000}`, record{"outcome": "lease_expired", "status": 410, "token": first + 4, "late": true})
+		w.call("POST", "/v1/payments/release", ours+`}`, record{"outcome": "released_late", "status": 200, "token": first + 4, "holder": "alice"})
 
 		w.call("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":1,"holder":"w"}`, record{"outcome": "invalid", "status": 400, "holder": "w"})
 		w.call("POST", "/v1/payments/acquire", `{"lock":"a`, record{"outcome": "invalid", "status": 400, "lock": ""})
@@ -229,4 +238,54 @@ func TestALeaseIDIsInNoRecordAndInNoProblem(t *testing.T) {
 			t.Errorf("looked at %d records only", n)
 		}
 	})
+}
+
+// A log line is paid for by its length, and read by people: whatever a caller
+// writes, it is short, and shows what it has.
+func TestALogLineIsShortAndLegibleWhateverACallerWrites(t *testing.T) {
+	w := logging(t, failing{fmt.Errorf("%w: %s", lease.ErrMisconfigured, strings.Repeat("\u202e", 5000))})
+	w.c.HTTP.Transport = transport(func(r *http.Request) (*http.Response, error) {
+		h := &httplease.Handler{Service: w.s, Log: slog.New(slog.NewJSONHandler(w.log, nil)), Caller: func(*http.Request) httplease.Caller {
+			return httplease.Caller{Principal: "iss#" + strings.Repeat("\u2066\"", 9000), Unrestricted: true}
+		}}
+		a := httptest.NewRecorder()
+		h.ServeHTTP(a, r)
+		return a.Result(), nil
+	})
+	const metrics = 450 // what functions/api adds to a line
+	for _, c := range []struct{ one, shown string }{
+		{"a", "a"}, {`\"`, `"`}, {`\\`, `\`}, {"<", "<"}, {"é", "é"}, {"🔒", "🔒"}, {`\u0000`, `\x00`}, {`\u001b`, `\x1b`}, {`\n`, `\n`}, {"\x7f", `\x7f`}, {`\u0085`, `\u0085`},
+		{"\u2028", `\u2028`}, {"\u2029", `\u2029`}, {"\u202a", `\u202a`}, {"\u202e", `\u202e`}, {"\u2066", `\u2066`}, {"\u2069", `\u2069`}, {"\u200b", `\u200b`}, {"\u200d", `\u200d`},
+		{"\ufeff", `\ufeff`}, {"\u00ad", `\u00ad`}, {"\u061c", `\u061c`}, {"\u034f", `\u034f`}, {"\ufe0f", `\ufe0f`}, {"\u115f", `\u115f`}, {"\U000e0041", `\U000e0041`}, {"\U000e0100", `\U000e0100`},
+	} {
+		for _, n := range []int{1, 200, 512, 1200} {
+			text := `"` + strings.Repeat(c.one, n) + `"`
+			namespace := strings.Repeat("%E2%80%AE", 60) // not valid, and so many
+			for _, q := range requests(some) {
+				for i, m := range q.members {
+					if m.name == "lock" || m.name == "holder" || m.name == "reason" {
+						q.members[i].value = text
+					}
+				}
+				for _, path := range []string{q.path(), "/v1/" + namespace + "/" + q.action} {
+					w.log.Reset()
+					w.send("POST", path, q.body("", ""))
+					var got struct{ Lock string }
+					if err := json.Unmarshal(w.log.Bytes(), &got); err != nil || w.log.Len() > 4096-metrics {
+						t.Fatalf("%s of %d %q: %v, %d bytes: %s", q.action, n, c.one, err, w.log.Len(), w.log)
+					}
+					short := strings.Contains(got.Lock, "… and ")
+					if n == 1 && got.Lock != c.shown || n > 1 && !strings.HasPrefix(got.Lock, strings.Repeat(c.shown, 64)) {
+						t.Errorf("%s of %d %q is logged as %.100q", q.action, n, c.one, got.Lock)
+					} else if n == 1200 && !short || n == 200 && len(c.shown) < 3 && short {
+						t.Errorf("%s of %d %q is cut: %t, %q", q.action, n, c.one, short, got.Lock)
+					}
+				}
+			}
+		}
+	}
+	w.send("POST", "/v1/payments/acquire", `{"lock":"`+strings.Repeat("x", 600)+`"}`)
+	if want := strings.Repeat("x", 512) + `… and 88 bytes more"`; !strings.Contains(w.log.String(), want) {
+		t.Errorf("%s has not %s", w.log, want)
+	}
 }

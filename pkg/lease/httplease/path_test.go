@@ -95,6 +95,9 @@ func TestAWrongMethodIsToldTheRightOne(t *testing.T) {
 		for _, route := range all {
 			right, path, _ := strings.Cut(route, " ")
 			path = strings.ReplaceAll(path, "{namespace}", "payments")
+			if right == "HEAD" {
+				continue // that of GET
+			}
 			allow := []string{right}
 			if right == "GET" {
 				allow = append(allow, "HEAD")
@@ -113,7 +116,7 @@ func TestAWrongMethodIsToldTheRightOne(t *testing.T) {
 	})
 }
 
-// A HEAD is not in the spec, but whoever serves GET serves it: monitors use it.
+// Whoever serves GET serves HEAD: monitors use it.
 func TestHeadAnswersAsGetWithoutTheBody(t *testing.T) {
 	srv := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone})
 	defer srv.Close()

@@ -28,23 +28,23 @@ var problems = []struct {
 	code   string
 	status int
 }{
-	{lease.ErrOutcomeUnknown, "outcome_unknown", http.StatusServiceUnavailable},
-	{lease.ErrHeld, "held", http.StatusConflict},
-	{lease.ErrRequestSpent, "request_spent", http.StatusConflict},
-	{lease.ErrRequestConflict, "request_conflict", http.StatusConflict},
-	{lease.ErrTokenChanged, "token_changed", http.StatusConflict},
-	{lease.ErrExpired, "lease_expired", http.StatusGone}, // before ErrLost, which it matches
-	{lease.ErrLost, "lease_lost", http.StatusGone},
-	{lease.ErrInvalid, "invalid", http.StatusBadRequest},
-	{lease.ErrForbidden, "forbidden", http.StatusForbidden},
-	{errNotFound, "not_found", http.StatusNotFound},
-	{errMethod, "method_not_allowed", http.StatusMethodNotAllowed},
-	{errTooLarge, "too_large", http.StatusRequestEntityTooLarge},
-	{lease.ErrThrottled, "throttled", http.StatusTooManyRequests},
-	{lease.ErrMisconfigured, "misconfigured", http.StatusInternalServerError},
-	{lease.ErrUnavailable, "unavailable", http.StatusServiceUnavailable},
-	{lease.ErrClockSkew, "clock_skew", http.StatusServiceUnavailable},
-	{lease.ErrQuarantine, "quarantine", http.StatusServiceUnavailable},
+	{lease.ErrOutcomeUnknown, OutcomeUnknown, http.StatusServiceUnavailable},
+	{lease.ErrHeld, OutcomeHeld, http.StatusConflict},
+	{lease.ErrRequestSpent, OutcomeRequestSpent, http.StatusConflict},
+	{lease.ErrRequestConflict, OutcomeRequestConflict, http.StatusConflict},
+	{lease.ErrTokenChanged, OutcomeTokenChanged, http.StatusConflict},
+	{lease.ErrExpired, OutcomeExpired, http.StatusGone}, // before ErrLost, which it matches
+	{lease.ErrLost, OutcomeLost, http.StatusGone},
+	{lease.ErrInvalid, OutcomeInvalid, http.StatusBadRequest},
+	{lease.ErrForbidden, OutcomeForbidden, http.StatusForbidden},
+	{errNotFound, OutcomeNotFound, http.StatusNotFound},
+	{errMethod, OutcomeMethodNotAllowed, http.StatusMethodNotAllowed},
+	{errTooLarge, OutcomeTooLarge, http.StatusRequestEntityTooLarge},
+	{lease.ErrThrottled, OutcomeThrottled, http.StatusTooManyRequests},
+	{lease.ErrMisconfigured, OutcomeMisconfigured, http.StatusInternalServerError},
+	{lease.ErrUnavailable, OutcomeUnavailable, http.StatusServiceUnavailable},
+	{lease.ErrClockSkew, OutcomeClockSkew, http.StatusServiceUnavailable},
+	{lease.ErrQuarantine, OutcomeQuarantine, http.StatusServiceUnavailable},
 }
 
 // A problem is an error on the wire: RFC 9457, problem details, with members of
