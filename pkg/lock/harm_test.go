@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -274,10 +275,10 @@ func TestTheLossSaysWhyTheLastRenewalFailed(t *testing.T) {
 	})
 }
 
-func TestAHundredThousandIdleLocksCostNoGoroutines(t *testing.T) {
+func TestSoakAHundredThousandIdleLocksCostNoGoroutines(t *testing.T) {
 	n := 100_000
-	if testing.Short() {
-		n /= 10
+	if os.Getenv("ROUNDS") == "" {
+		n /= 10 // make soak does it all
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c := &lock.Client{Service: new(lease.Memory), TTL: time.Hour}
