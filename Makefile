@@ -93,7 +93,7 @@ bench: ## the benchmarks that the README speaks of, each against its yardstick i
 .PHONY: soak
 soak: export ROUNDS = 20
 soak: ## the tests that find rare interleavings, for longer
-	go test -race -timeout 2h -run 'Hammer|Callers|Flaky|Fault' -v ./pkg/lease/... ./localtest/server
+	go test -race -timeout 2h -run 'Hammer|Callers|Flaky|Fault|Soak' -v ./pkg/lease/... ./pkg/lock ./localtest/server
 
 .PHONY: schemathesis
 schemathesis: export CASES = 3000

@@ -40,7 +40,7 @@ type rehearsal struct {
 	dir string // of the program
 }
 
-func (r *rehearsal) client() *dynamodb.Client { return dynamolease.NewClient(r.db.Options()) }
+func (r *rehearsal) client() *dynamodb.Client { return dynamolease.NewClientFrom(r.db.Options()) }
 
 func (r *rehearsal) build(ctx context.Context) (err error) {
 	if r.dir, err = os.MkdirTemp("", "pawl-rehearsal-"); err != nil {

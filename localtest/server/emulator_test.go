@@ -111,7 +111,7 @@ func (e *emulator) call(method, path, query, body string) (a answer) {
 func prepare(t testing.TB) (bootstrap string, env []string) {
 	t.Helper()
 	db := localtest.DynamoDBForTest(t)
-	if err := dynamolease.CreateTable(t.Context(), dynamolease.NewClient(db.Options()), "emulated"); err != nil {
+	if err := dynamolease.CreateTable(t.Context(), dynamolease.NewClientFrom(db.Options()), "emulated"); err != nil {
 		t.Fatal(err)
 	}
 	s := settings{getenv: func(string) string { return "" }}

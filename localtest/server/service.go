@@ -75,7 +75,7 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	service.closers = append(service.closers, db.Close)
 	service.store = db.Name
 	table := s.get("TABLE", "pawl")
-	if err := dynamolease.CreateTable(ctx, dynamolease.NewClient(db.Options()), table); err != nil {
+	if err := dynamolease.CreateTable(ctx, dynamolease.NewClientFrom(db.Options()), table); err != nil {
 		return nil, err
 	}
 	env, err := s.functionEnv(ctx, db, functions.API{Table: table, Auth: auth, Metrics: "Pawl/local"})

@@ -86,6 +86,10 @@ type ReleaseRequest struct {
 	Name
 	LeaseID string
 	Token   fence.Token
+
+	// RequestID instead of LeaseID and Token ends the lease that this request
+	// got, and makes sure that it gets none any more.
+	RequestID string
 }
 
 // A BreakRequest names the lease by the token that was observed, so that a

@@ -34,7 +34,7 @@ func Await(ctx context.Context, wait time.Duration, acquire func(context.Context
 		end = deadline.Add(-waitMargin)
 	}
 	l, err := acquire(ctx)
-	for notYet(err) && time.Now().Before(end) {
+	for Classify(err).Wait && time.Now().Before(end) {
 		left := time.Until(end)
 		if asked(err) > left {
 			break // the caller is told for how long to leave the store alone
@@ -47,11 +47,6 @@ func Await(ctx context.Context, wait time.Duration, acquire func(context.Context
 		}
 	}
 	return l, err
-}
-
-// notYet reports whether the lock may be granted later and was not now.
-func notYet(err error) bool {
-	return errors.Is(err, ErrHeld) || errors.Is(err, ErrThrottled) || errors.Is(err, ErrUnavailable)
 }
 
 // pause is how long to wait after err: half to one and a half intervals, so

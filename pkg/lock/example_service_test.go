@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
@@ -65,7 +64,8 @@ func ExampleClient_bearer() {
 }
 
 // Straight to DynamoDB, without a service in between. Whoever may write to the
-// table can hold every lock in it.
+// table can hold every lock in it. For an engine on this machine set
+// AWS_ENDPOINT_URL_DYNAMODB.
 func ExampleClient_direct() {
 	ctx := context.Background()
 	cfg, err := config.LoadDefaultConfig(ctx)
@@ -73,8 +73,10 @@ func ExampleClient_direct() {
 		log.Fatal(err)
 	}
 	locks := &lock.Client{Service: &dynamolease.Store{
-		Client: dynamolease.NewClient(dynamodb.Options{Region: cfg.Region, Credentials: cfg.Credentials}),
+		Client: dynamolease.NewClient(cfg),
 		Table:  "locks",
+		// Rules must be the same on every host, and as the service's if that uses
+		// the table too.
 	}}
 	if err := locks.Do(ctx, "payments/orders/42", work); err != nil {
 		log.Fatal(err)

@@ -95,7 +95,7 @@ func TestAfterTenThousandLocksOverHTTPNothingIsLeft(t *testing.T) {
 						if err := h.Release(t.Context()); err != nil {
 							t.Errorf("release: %v", err)
 						}
-					case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrUnavailable):
+					case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrUndecided):
 						refused.Add(1)
 					default:
 						t.Error(err)

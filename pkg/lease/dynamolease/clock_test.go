@@ -63,7 +63,7 @@ func eachHost(t *testing.T, test func(h host)) {
 			l := &liar{now: time.Now(), HTTPClient: x.sent}
 			o := localtest.DynamoDBForTest(t).Options()
 			o.HTTPClient = l
-			s := &dynamolease.Store{Client: dynamolease.NewClient(o), Table: x.name, Now: func() time.Time { return l.now }}
+			s := &dynamolease.Store{Client: dynamolease.NewClientFrom(o), Table: x.name, Now: func() time.Time { return l.now }}
 			test(host{t, s, l, gateway})
 		})
 	}

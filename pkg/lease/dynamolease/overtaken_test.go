@@ -19,7 +19,7 @@ func (x table) between(now lease.Instant, f func(request int)) *dynamolease.Stor
 	s := x.store(&now, lease.Rules{})
 	o := s.Client.Options()
 	o.HTTPClient = &hooked{o.HTTPClient, f, 0}
-	s.Client = dynamolease.NewClient(o)
+	s.Client = dynamolease.NewClientFrom(o)
 	return s
 }
 

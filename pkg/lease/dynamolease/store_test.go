@@ -164,7 +164,7 @@ func TestAMissingTableIsForSomeoneToRepair(t *testing.T) {
 }
 
 func TestAStoreThatIsNotSetUpRefusesEveryCall(t *testing.T) {
-	client, now := dynamolease.NewClient(nobody(t)), time.Now()
+	client, now := dynamolease.NewClientFrom(nobody(t)), time.Now()
 	for field, s := range map[string]*dynamolease.Store{
 		"Client":        {Table: "any"},
 		"Table":         {Client: client},
@@ -186,7 +186,7 @@ func TestAStoreThatIsNotSetUpRefusesEveryCall(t *testing.T) {
 }
 
 func TestWithoutCredentialsNothingIsSent(t *testing.T) {
-	s := &dynamolease.Store{Table: "any", Client: dynamolease.NewClient(dynamodb.Options{
+	s := &dynamolease.Store{Table: "any", Client: dynamolease.NewClientFrom(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(closedPort(t)),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{}, errors.New("no credentials")
@@ -201,7 +201,7 @@ func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 }
 
 func TestAStoreThatCannotBeReachedIsUnavailable(t *testing.T) {
-	s := &dynamolease.Store{Table: "any", Client: dynamolease.NewClient(dynamodb.Options{
+	s := &dynamolease.Store{Table: "any", Client: dynamolease.NewClientFrom(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(closedPort(t)),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "pawl", SecretAccessKey: "pawl"}, nil

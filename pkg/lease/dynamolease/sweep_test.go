@@ -44,7 +44,7 @@ func (w watcher) Do(r *http.Request) (*http.Response, error) {
 func (x table) sweeper(w watcher) *dynamolease.Sweeper {
 	o := localtest.DynamoDBForTest(x.TB).Options()
 	o.HTTPClient = w
-	return &dynamolease.Sweeper{Client: dynamolease.NewClient(o), Table: x.name, Rate: 10_000, Page: 10}
+	return &dynamolease.Sweeper{Client: dynamolease.NewClientFrom(o), Table: x.name, Rate: 10_000, Page: 10}
 }
 
 // sweep sweeps on a host whose clock reads now.

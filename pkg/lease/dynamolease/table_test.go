@@ -37,7 +37,7 @@ func newTable(t testing.TB) table {
 	t.Cleanup(transport.CloseIdleConnections)
 	s := &sent{client: http.Client{Transport: transport, Timeout: 30 * time.Second}}
 	o.HTTPClient = s
-	x := table{t, dynamolease.NewClient(o), "pawl-test-" + rand.Text(), s}
+	x := table{t, dynamolease.NewClientFrom(o), "pawl-test-" + rand.Text(), s}
 	if err := dynamolease.CreateTable(t.Context(), x.client, x.name); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func following(s *dynamolease.Store, o dynamodb.Options) *dynamodb.Client {
 			return time.Now()
 		}}
 	}
-	return dynamolease.NewClient(o)
+	return dynamolease.NewClientFrom(o)
 }
 
 // dated is an HTTP client whose answers tell the time of a clock.

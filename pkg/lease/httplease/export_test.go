@@ -7,3 +7,6 @@ func Codes() (codes []string) {
 	}
 	return codes
 }
+
+// Transport is that of a client that is given none.
+var Transport = transport
