@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
@@ -66,7 +67,9 @@ func (e *errorsIn) jwt(j *JWT) {
 		e.add(wrong("JWT.Audience", "is empty, want what the tokens are made for"))
 	}
 	e.distinct("JWT.Audience", j.Audience)
-	e.matches("JWT.ScopeClaim", j.ScopeClaim, claimName, "the name of a claim")
+	if j.ScopeClaim != "" && !settings.GrantingClaim(j.ScopeClaim) {
+		e.add(wrong("JWT.ScopeClaim", "is %q, want a claim that says what its bearer may do, not who it is", j.ScopeClaim))
+	}
 }
 
 func (e *errorsIn) namespaces(p *LockServiceProps) {

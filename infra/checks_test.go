@@ -109,6 +109,7 @@ func TestWhatCannotWorkIsRefusedWithAReason(t *testing.T) {
 		"an audience of spaces":        {api(func(a *APIStackProps) { a.JWT = &JWT{Issuer: "https://a", Audience: []string{" b"}} }), "spaces"},
 		"an audience of nothing":       {api(func(a *APIStackProps) { a.JWT = &JWT{Issuer: "https://a", Audience: []string{"b", ""}} }), "empty"},
 		"a claim with a space":         {api(func(a *APIStackProps) { a.JWT = &JWT{Issuer: "https://a", Audience: []string{"b"}, ScopeClaim: "a b"} }), "claim"},
+		"a claim that names callers":   {api(func(a *APIStackProps) { a.JWT = &JWT{Issuer: "https://a", Audience: []string{"b"}, ScopeClaim: "sub"} }), "ScopeClaim"},
 		"a namespace twice":            {api(func(a *APIStackProps) { a.Namespaces = []string{"a", "b", "a"} }), "named twice"},
 		"more namespaces than fit":     {api(func(a *APIStackProps) { a.Namespaces = numbered(101) }), "principal's tag pawl-namespace"},
 	} {

@@ -33,7 +33,6 @@ var (
 	tableName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 	regionName = regexp.MustCompile(`^[a-z]{2,4}-([a-z]+-)+[0-9]+$`)
 	domainName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	claimName  = regexp.MustCompile(`^[!-~]{1,256}$`)
 
 	topic       = resource{"sns", "arn:aws:sns:REGION:ACCOUNT:NAME", regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)}
 	key         = resource{"kms", "arn:aws:kms:REGION:ACCOUNT:key/ID", regexp.MustCompile(`^key/[A-Za-z0-9-]{1,64}$`)}

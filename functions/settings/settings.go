@@ -8,6 +8,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -71,6 +72,22 @@ const (
 // passes on its own environment.
 var Limits = []string{maxTTL, maxLockDelay, skew, restoredAt, quarantineEnd}
 
+var (
+	claimName = regexp.MustCompile(`^[!-~]{1,256}$`)
+
+	// identity are the claims that say who somebody is, or when: whoever can choose
+	// a name there would choose rights.
+	identity = []string{
+		"iss", "sub", "aud", "client_id", "azp", "appid", "exp", "nbf", "iat", "jti",
+		"name", "email", "preferred_username", "nonce",
+	}
+)
+
+// GrantingClaim reports whether a claim of this name can be a ScopeClaim.
+func GrantingClaim(name string) bool {
+	return claimName.MatchString(name) && !slices.Contains(identity, name)
+}
+
 // Environ returns the environment that [ReadAPI] reads.
 func (a API) Environ() map[string]string {
 	env := map[string]string{table: a.Table, auth: string(a.Auth), metrics: a.Metrics}
@@ -114,8 +131,12 @@ func ReadAPI(now time.Time, getenv func(string) string) (API, error) {
 	if a.Auth != "" && !slices.Contains([]Auth{IAM, JWT}, a.Auth) {
 		r.wrong(auth, "want iam or jwt")
 	}
-	if a.ScopeClaim != "" && a.Auth != JWT {
+	switch {
+	case a.ScopeClaim == "":
+	case a.Auth != JWT:
 		r.wrong(scopeClaim, "want none: only tokens have claims")
+	case !GrantingClaim(a.ScopeClaim):
+		r.wrong(scopeClaim, "want a claim that says what its bearer may do, not who it is")
 	}
 	if err := a.Rules.Validate(now); err != nil {
 		r.errs = append(r.errs, err)

@@ -63,7 +63,15 @@ func TestEverySettingThatIsWrongIsNamed(t *testing.T) {
 			t.Errorf("%s=%s: got %v", c.name, c.value, err)
 		}
 	}
+	for _, claim := range []string{"sub", "iss", "client_id", " roles ", "a b"} {
+		if _, err := read(API{Table: "locks", Auth: JWT, ScopeClaim: claim, Metrics: "Pawl/a"}.Environ()); err == nil {
+			t.Errorf("scopes from the claim %q were accepted", claim)
+		}
+	}
+	tomorrow := time.Now().Add(24 * time.Hour)
 	for name, a := range map[string]API{
+		"a restore of tomorrow": {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: lease.Rules{
+			RestoredAt: tomorrow, QuarantineEnd: tomorrow.Add(time.Hour)}},
 		"RestoredAt":    {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: lease.Rules{RestoredAt: time.UnixMilli(1790000000123)}},
 		"QuarantineEnd": {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: lease.Rules{QuarantineEnd: time.UnixMilli(1790000000123)}},
 	} {

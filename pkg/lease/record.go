@@ -141,6 +141,19 @@ func (r Record) Release(q ReleaseRequest) (Record, error) {
 	return r, nil
 }
 
+// TakenBack returns the record after the grant that r is, and that nobody was told
+// of, is taken back: nobody has to wait for a minimum hold that nobody needs, and
+// if r took over a lease that ran out, the next holder learns of it.
+func (r Record) TakenBack() Record {
+	r.Free, r.Hold = 0, 0
+	if r.PrevExpires > 0 {
+		r.Expires, r.Holder = r.PrevExpires, r.PrevHolder
+		return r
+	}
+	r.LeaseID, r.Expires = "", 0
+	return r
+}
+
 // lost is the error for a lease that does not hold the lock. There was one if
 // the lock has come to its token, unless the one with this token has another id.
 // The first token of a lock is read from the clock: a small one is made up.

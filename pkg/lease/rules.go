@@ -142,6 +142,16 @@ func (r Rules) Agree(least, most time.Duration) error {
 	return nil
 }
 
+// Since fails with [ErrClockSkew] when a change was made by the reading sent of
+// this host's clock, and the clock reads now after the answer: it was set back in
+// between, or so much time has passed that it may have been set forward.
+func (r Rules) Since(sent, now Instant) error {
+	if age := now.Sub(sent); age < -r.skew() || age > maxCallAge {
+		return &RetryError{Err: ErrClockSkew, After: time.Second}
+	}
+	return nil
+}
+
 // maxCallAge is how long API Gateway waits for an integration. The caller of
 // an older call has been told that it failed.
 const maxCallAge = 30 * time.Second
