@@ -107,6 +107,9 @@ func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 // Renew returns the record after the lease that q names lives to its TTL from
 // now on. It returns r itself when the lease lives that long already.
 func (r Record) Renew(now Instant, q RenewRequest, rules Rules) (Record, error) {
+	// A holder goes on asking for the TTL of its grant when a deployment has
+	// lowered the limit: its lease lives, for less.
+	q.TTL = min(q.TTL, rules.maxTTL())
 	switch {
 	case Instant(q.Token) < rules.Floor(): // the backup may have forgotten that it was broken
 		return r, new(LostError)

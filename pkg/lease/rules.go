@@ -18,6 +18,9 @@ type Rules struct {
 
 	// Skew is how far the clocks of two hosts may be apart, up to 60 s. A lease
 	// that ran out is granted to another only this much later. Zero means 1 s.
+	// A lease keeps the allowance of its grant, however often it is renewed: raise
+	// the skew before the clocks are let drift, and wait until the leases from
+	// before have ended.
 	Skew time.Duration
 
 	// Retention is how long an idle lock is remembered, at least 1 day: longer

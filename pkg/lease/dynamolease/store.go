@@ -164,7 +164,7 @@ func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, e
 	if err := s.check(); err != nil {
 		return lease.Lease{}, err
 	}
-	if err := q.Validate(s.Rules); err != nil {
+	if err := q.Validate(); err != nil {
 		return lease.Lease{}, err
 	}
 	now, err := s.open(ctx, q.Name)
