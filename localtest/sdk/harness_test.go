@@ -42,7 +42,7 @@ type world struct {
 	url           string
 
 	mu      sync.Mutex
-	asked   chan string          // the holder of each acquire that arrives
+	waits   chan string          // the holder of each acquire that arrives and may wait
 	granted chan string          // and of each that is granted
 	grants  map[string]time.Time // the last one, by holder
 	count   map[string]int       // of grants, by holder
@@ -54,7 +54,7 @@ type world struct {
 // newWorld starts one. As behind API Gateway, a request goes on when its caller
 // has gone.
 func newWorld(t *testing.T) *world {
-	w := &world{Service: new(lease.Memory), asked: make(chan string, 100), granted: make(chan string, 100), grants: make(map[string]time.Time), count: make(map[string]int)}
+	w := &world{Service: new(lease.Memory), waits: make(chan string, 100), granted: make(chan string, 100), grants: make(map[string]time.Time), count: make(map[string]int)}
 	handler := &httplease.Handler{Service: w, Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/", func(a http.ResponseWriter, r *http.Request) {
@@ -68,7 +68,9 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
-	offer(w.asked, q.Holder)
+	if q.Wait > 0 {
+		offer(w.waits, q.Holder)
+	}
 	l, err := w.Service.Acquire(ctx, q)
 	if err == nil && !l.Repeated {
 		w.mu.Lock()

@@ -36,7 +36,7 @@ func TestAProcessThatIsKilledWhileItWaitsIsGrantedTheLockOnceAtMost(t *testing.T
 		}
 		p := start(t, w.url, "killed")
 		p.tell(t, "acquire")
-		for <-w.asked != "killed" {
+		for <-w.waits != "killed" {
 		}
 		if err := p.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
