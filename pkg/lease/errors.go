@@ -23,9 +23,9 @@ var (
 	// since. It is over all the same, so it matches ErrLost too.
 	ErrExpired = fmt.Errorf("the lease has expired: %w", ErrLost)
 
-	// ErrRequestSpent means that the grant made for this request id is over.
-	// Acquire again, with a new one.
-	ErrRequestSpent = errors.New("the grant of this request id has ended")
+	// ErrRequestSpent means that nothing is granted to this request id any more:
+	// its grant is over, or it was withdrawn. Acquire again, with a new one.
+	ErrRequestSpent = errors.New("nothing is granted to this request id any more")
 
 	// ErrRequestConflict means that someone else used this request id.
 	ErrRequestConflict = errors.New("the request id was used by another caller")

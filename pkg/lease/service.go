@@ -17,8 +17,9 @@ import (
 // may have been made.
 type Service interface {
 	// Acquire grants the lock, or fails with [ErrHeld]. Repeated with its
-	// request id it returns the same lease for as long as that is held, then
-	// [ErrRequestSpent]; [ErrRequestConflict] if another caller used the id.
+	// request id it returns the same lease for as long as that is held, then, or
+	// when the request was withdrawn, [ErrRequestSpent]; [ErrRequestConflict] if
+	// another caller used the id.
 	Acquire(context.Context, AcquireRequest) (Lease, error)
 
 	// Renew extends the lease to the TTL from now; it never shortens it. It
@@ -27,7 +28,9 @@ type Service interface {
 
 	// Release ends the lease. Released before is no error; [ErrLost] means that
 	// it ended in another way. Of holders, the state names that of this lease
-	// only.
+	// only. By its request id, a lease is ended that its caller was never told of,
+	// and the request withdrawn, even one that has yet to arrive: it is granted
+	// nothing any more. [ErrRequestConflict] means that another caller used the id.
 	Release(context.Context, ReleaseRequest) (State, error)
 
 	// Break ends the lease that has the given token, whoever holds it, and uses
@@ -81,11 +84,20 @@ type RenewRequest struct {
 	TTL     time.Duration // from now on; as in [AcquireRequest]. Required.
 }
 
-// A ReleaseRequest names the lease by what its grant returned.
+// A ReleaseRequest names the lease by what its grant returned, or by the request
+// that may have been granted one.
 type ReleaseRequest struct {
 	Name
+
+	// LeaseID and Token are what the grant returned.
 	LeaseID string
 	Token   fence.Token
+
+	// RequestID, instead, is that of an acquire that its caller has given up, for
+	// the principal of that acquire. A request that arrives more than a minute
+	// later may be granted all the same, until its lease runs out; a gateway
+	// delivers none so late.
+	RequestID string
 }
 
 // A BreakRequest names the lease by the token that was observed, so that a
@@ -158,6 +170,7 @@ const (
 	Released       Ending = iota + 1 // it held the lock
 	ReleasedBefore                   // it had been released, maybe by an attempt of the same call
 	ReleasedLate                     // it had run out, and nobody had taken the lock: its TTL was too short
+	Withdrawn                        // by request id, there was none, and there will be none
 )
 
 // Broken is the state of a lock after a break.

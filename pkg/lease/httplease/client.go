@@ -36,13 +36,11 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 		Lock:      q.Lock,
 		TTL:       millisOf(q.TTL),
 		Holder:    q.Holder,
+		RequestID: given(q.RequestID),
 		Wait:      millisOf(q.Wait),
 		Metadata:  q.Metadata,
 		MinHold:   millisOf(q.MinHold),
 		LockDelay: millisOf(q.LockDelay),
-	}
-	if q.RequestID != "" {
-		b.RequestID = &q.RequestID
 	}
 	var out leaseBody
 	status, err := c.post(ctx, q.Namespace, "acquire", b, &out)
@@ -67,7 +65,7 @@ func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, 
 // Release implements [lease.Service].
 func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	var out stateBody
-	_, err := c.post(ctx, q.Namespace, "release", releaseBody{q.Lock, q.LeaseID, q.Token}, &out)
+	_, err := c.post(ctx, q.Namespace, "release", releaseBody{q.Lock, given(q.LeaseID), given(q.Token), given(q.RequestID)}, &out)
 	if err != nil {
 		return lease.State{}, err
 	}

@@ -1,0 +1,124 @@
+package lease
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// maxMarkers keeps a record within the write unit that it is paid by.
+	maxMarkers = 10
+
+	// markerLife is longer than any call can be under way: API Gateway gives up
+	// after half of it, and an older call is not served.
+	markerLife = time.Minute
+)
+
+// A Withdrawal is a release by request id as it will be recorded; see
+// [ReleaseRequest].
+type Withdrawal struct {
+	RequestID, Principal string
+}
+
+// Mark names the request in the markers of its lock.
+func (w Withdrawal) Mark() string { return mark(w.RequestID, w.Principal) }
+
+// Mark names the request in the markers of its lock.
+func (g Grant) Mark() string { return mark(g.RequestID, g.Principal) }
+
+// mark has the principal in it: nobody withdraws what somebody else asks for.
+// Its 72 bits are enough for a few requests of one lock and a few minutes.
+func mark(requestID, principal string) string {
+	sum := sha256.Sum256([]byte(requestID + "\n" + principal)) // a request id has no newline
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// A Marker says that a request was withdrawn, and is granted nothing.
+type Marker struct {
+	Mark  string
+	Until Instant // from then on another marker may take its place; until that happens, it counts
+}
+
+// Markers are the requests of a lock that were withdrawn lately, in the order of
+// their marks, and then zero markers.
+type Markers [maxMarkers]Marker
+
+// MarkersOf returns all as Markers, unless they are too many.
+func MarkersOf(all []Marker) (m Markers, ok bool) {
+	all = slices.SortedFunc(slices.Values(all), func(a, b Marker) int { return cmp.Compare(a.Mark, b.Mark) })
+	return m, copy(m[:], all) == len(all)
+}
+
+// All returns the markers that are set.
+func (m Markers) All() []Marker {
+	return slices.DeleteFunc(slices.Clone(m[:]), func(x Marker) bool { return x.Mark == "" })
+}
+
+// Until returns the time of the marker of a request, 0 if that was not withdrawn.
+func (m Markers) Until(mark string) Instant {
+	for _, x := range m {
+		if x.Mark == mark {
+			return x.Until
+		}
+	}
+	return 0
+}
+
+// set returns m with x, and without what no longer has to be there at now. It
+// fails with the time until there is room.
+func (m Markers) set(now Instant, x Marker) (Markers, error) {
+	all := slices.DeleteFunc(m.All(), func(o Marker) bool { return o.Until <= now || o.Mark == x.Mark })
+	next, ok := MarkersOf(append(all, x))
+	if ok {
+		return next, nil
+	}
+	first := slices.MinFunc(all, func(a, b Marker) int { return cmp.Compare(a.Until, b.Until) })
+	err := fmt.Errorf("%w: %w", ErrOutcomeUnknown, errors.New("too many requests of this lock were withdrawn just now"))
+	return m, &RetryError{Err: err, After: first.Until.Sub(now)}
+}
+
+// Withdraw returns the record after the request that w names is withdrawn: its
+// lease is ended, if it has been granted one, and a marker lets it have none from
+// now on. It returns r itself when both have been done. Where there is no room
+// for the marker, only the lease is ended; withdrawing again then fails.
+func (r Record) Withdraw(now Instant, w Withdrawal, rules Rules) (Record, error) {
+	granted := r.RequestID == w.RequestID
+	if granted && r.Principal != w.Principal {
+		return r, ErrRequestConflict
+	}
+	next := r
+	if granted {
+		next = r.released()
+	}
+	if r.Markers.Until(w.Mark()) > now {
+		return next, nil
+	}
+	until := now.Add(markerLife + rules.skew())
+	var err error
+	if next.Markers, err = r.Markers.set(now, Marker{w.Mark(), until}); err != nil && next == r {
+		return r, err
+	}
+	if r.Retire < until.Seconds() { // it is to be forgotten before the marker, or has nothing else in it
+		next.Retire = until.Add(rules.retention()).Seconds()
+	}
+	return next, nil
+}
+
+// Withdrawn returns the state of a lock at now, whose record was r before the
+// request that w names was withdrawn. Of holders, it names that of the lease that
+// the request got.
+func (r Record) Withdrawn(n Name, now Instant, w Withdrawal) State {
+	if r.RequestID != w.RequestID {
+		s := r.State(n, now)
+		s.Ended, s.Holder, s.Metadata, s.Abandoned = Withdrawn, "", "", nil
+		return s
+	}
+	s := r.released().State(n, now)
+	s.Ended = r.ending(now)
+	return s
+}
