@@ -61,8 +61,6 @@ func (r Record) Awaited(now Instant, g Grant) error {
 	switch {
 	case r.RequestID == g.RequestID:
 		return nil // granted to another call with the same id: acquire knows it
-	case r.Markers.Until(g.Mark()) != 0:
-		return ErrRequestSpent
 	}
 	return r.Available(now)
 }
