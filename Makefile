@@ -8,6 +8,18 @@ LAMBDA_BUILD := CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -tag
 # Node 20 is past its end of life; the CDK says so in a box at every start.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION ?= 20
 CDK := cd infra && npx --yes aws-cdk@2.1148.1
+# What is checked is what is deployed.
+ASSEMBLY := ../cdk.out
+
+# AWS tells neither what to do.
+define deploy_hint
+
+If AWS would not reserve concurrency ("UnreservedConcurrentExecution below its minimum"): the account has too
+little of it. Ask for more under Service Quotas, or reserve nothing, which suits an account that has 10 in all:
+  CDK_ARGS="-c pawl:acquire-concurrency=-3 -c pawl:concurrency=-7" make deploy   # or in infra/cdk.json
+If there is no bootstrap stack: make bootstrap.
+endef
+export deploy_hint
 
 .PHONY: help
 help: ## print this help
@@ -58,14 +70,19 @@ build: ## compile the Lambda functions for arm64 into dist
 	GOARCH=arm64 $(LAMBDA_BUILD) -o dist/api/bootstrap ./functions/api
 	GOARCH=arm64 $(LAMBDA_BUILD) -o dist/sweeper/bootstrap ./functions/sweeper
 
-.PHONY: synth diff deploy destroy
+.PHONY: bootstrap synth diff deploy destroy
+bootstrap: build ## once for each AWS account and Region: what the CDK needs there
+	$(CDK) bootstrap $(CDK_ARGS)
 synth: build ## write the CloudFormation templates to cdk.out; needs node, no network, no account
 	cd infra && go run ./app
 diff: build ## what make deploy would change
 	$(CDK) diff $(CDK_ARGS)
-deploy: build ## put Pawl into the AWS account of your credentials
-	$(CDK) deploy --all $(CDK_ARGS)
-destroy: ## delete the API stack; the table stays
+deploy: build ## put Pawl into the AWS account of your credentials, unless the table would be lost
+	$(CDK) synth --quiet $(CDK_ARGS)
+	cd infra && go run ./retained check $(ASSEMBLY)
+	$(CDK) deploy --app $(ASSEMBLY) --all $(CDK_ARGS) || { echo "$$deploy_hint"; exit 1; }
+	cd infra && go run ./retained protect $(ASSEMBLY)
+destroy: build ## delete the API stack; the table stays
 	$(CDK) destroy Pawl $(CDK_ARGS)
 
 .PHONY: bench
@@ -82,6 +99,11 @@ soak: ## the tests that find rare interleavings, for longer
 schemathesis: export CASES = 3000
 schemathesis: ## 3,000 calls that are made up from the spec, to the service on this machine
 	go test -timeout 30m -run Schemathesis -v ./localtest/openapi
+
+.PHONY: model
+model: ## search every state of the models of the protocol, ten minutes; writes their table
+	@mkdir -p .tools; go run ./pkg/lease/model -long > .tools/model.md || { cat .tools/model.md; exit 1; }
+	@mv .tools/model.md pkg/lease/model/RESULTS.md; cat pkg/lease/model/RESULTS.md
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for 20 seconds

@@ -1,8 +1,6 @@
 package infra
 
 import (
-	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -36,7 +34,7 @@ func (s *LockService) addAPI(props *LockServiceProps) {
 			Methods:     &[]awsapigatewayv2.HttpMethod{awsapigatewayv2.HttpMethod(method)},
 			Integration: rest,
 		}
-		if strings.HasSuffix(path, "/acquire") {
+		if behind(key) == "Acquire" {
 			o.Integration = acquire
 		}
 		if slices.Contains(public, key) {
@@ -55,23 +53,6 @@ func (p *LockServiceProps) authorizer() awsapigatewayv2.IHttpRouteAuthorizer {
 		&awsapigatewayv2authorizers.HttpJwtAuthorizerProps{JwtAudience: jsii.Strings(p.JWT.Audience...)})
 }
 
-// throttles returns those that are set and the defaults of all others. What is
-// open to everyone runs in the function that holders need to renew, so that it
-// gets little. Breaks are made by hand.
-func (p *LockServiceProps) throttles() map[string]Throttle {
-	t := map[string]Throttle{
-		"":                             {Rate: 1000, Burst: 500},
-		"POST /v1/{namespace}/acquire": {Rate: 500, Burst: 250},
-		"POST /v1/{namespace}/break":   {Rate: 5, Burst: 10},
-	}
-	_, public := httplease.Routes()
-	for _, key := range public {
-		t[key] = Throttle{Rate: 5, Burst: 10}
-	}
-	maps.Copy(t, p.Throttles)
-	return t
-}
-
 func (s *LockService) addStage(props *LockServiceProps, routes []awsapigatewayv2.HttpRoute) {
 	throttles := props.throttles()
 	p := &awsapigatewayv2.HttpStageProps{
@@ -79,7 +60,7 @@ func (s *LockService) addStage(props *LockServiceProps, routes []awsapigatewayv2
 		StageName:  jsii.String(props.stage()),
 		AutoDeploy: jsii.Bool(true),
 		Throttle: &awsapigatewayv2.ThrottleSettings{
-			RateLimit: jsii.Number(throttles[""].Rate), BurstLimit: jsii.Number(throttles[""].Burst),
+			RateLimit: jsii.Number(1), BurstLimit: jsii.Number(1), // of routes that somebody adds
 		},
 	}
 	base := s.API.ApiEndpoint
@@ -102,45 +83,17 @@ func (s *LockService) addStage(props *LockServiceProps, routes []awsapigatewayv2
 	cfn := stage.Node().DefaultChild().(awsapigatewayv2.CfnStage)
 	settings := make(map[string]any)
 	for key, t := range throttles {
-		if key != "" {
-			settings[key] = map[string]any{"ThrottlingRateLimit": t.Rate, "ThrottlingBurstLimit": t.Burst}
-		}
+		settings[key] = map[string]any{"ThrottlingRateLimit": t.Rate, "ThrottlingBurstLimit": t.Burst}
 	}
 	cfn.SetRouteSettings(settings)
 	for _, r := range routes {
 		// A stage that has settings for a route that is not there yet is refused.
 		cfn.AddResourceDependency(r.Node().DefaultChild().(awscdk.CfnResource), nil)
 	}
+	logs := newLogGroup(s.Construct, "AccessLog", accessLogName(s.Construct), props.LogRetentionDays)
+	s.countTurnedAway(logs)
 	cfn.SetAccessLogSettings(&awsapigatewayv2.CfnStage_AccessLogSettingsProperty{
-		DestinationArn: newLogGroup(s.Construct, "AccessLog", props.LogRetentionDays).LogGroupArn(),
+		DestinationArn: logs.LogGroupArn(),
 		Format:         jsii.String(accessLogFormat(props.JWT != nil)),
 	})
-}
-
-// accessLogFormat has what only the gateway knows: calls that it refused, why,
-// and who made them. What became of the others is in the functions' logs. The
-// query is left out: locks are named there.
-func accessLogFormat(jwt bool) string {
-	format := map[string]string{
-		"time":               "$context.requestTime",
-		"request_id":         "$context.requestId",
-		"source_ip":          "$context.identity.sourceIp",
-		"user_agent":         "$context.identity.userAgent",
-		"route":              "$context.routeKey",
-		"path":               "$context.path",
-		"status":             "$context.status",
-		"latency_ms":         "$context.responseLatency",
-		"integration_status": "$context.integrationStatus",
-		"integration_error":  "$context.integrationErrorMessage",
-		"error":              "$context.error.message",
-		"authorizer_error":   "$context.authorizer.error",
-		"caller":             "$context.identity.userArn",
-	}
-	if jwt {
-		format["caller"] = "$context.authorizer.claims.sub"
-		format["issuer"] = "$context.authorizer.claims.iss"
-	}
-	text, err := json.Marshal(format)
-	must(err)
-	return string(text)
 }

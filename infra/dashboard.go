@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/pawl-lock/pawl/functions/metrics"
 )
 
 // addDashboard answers three questions, a row each: is it healthy, who is
@@ -27,18 +30,27 @@ func (s *LockService) addDashboard() {
 		awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{Alarms: &alarms, Width: jsii.Number(24), Height: jsii.Number(3)}),
 	)
 	row(
-		graph("Calls", counted("Granted"), counted("Repeated"), counted("Refused"), counted("Renewed"), counted("Released"), counted("Broken")),
-		graph("Failures", s.gateway("5xx", "Sum"), s.both("Errors"), s.both("Throttles"), counted("Throttled"),
-			counted("ClockSkew"), counted("Misconfigured"), counted("Unknown")),
+		graph("Calls", s.counted(metrics.Granted), s.counted(metrics.Repeated), s.counted(metrics.Refused),
+			s.counted(metrics.Renewed), s.counted(metrics.Released), s.counted(metrics.ReleasedBefore), s.counted(metrics.Broken)),
+		graph("Failures", s.gateway("5xx", "Sum"),
+			labelled("acquire: Errors", s.Acquire, "Errors", "Sum"), labelled("rest: Errors", s.Rest, "Errors", "Sum"),
+			labelled("acquire: Throttles", s.Acquire, "Throttles", "Sum"),
+			labelled("rest: Throttles", s.Rest, "Throttles", "Sum"),
+			s.counted(metrics.TurnedAway), s.counted(metrics.Throttled), s.counted(metrics.ClockSkew),
+			s.counted(metrics.Misconfigured), s.counted(metrics.Unknown), s.counted(metrics.Unavailable),
+			s.counted(metrics.Quarantined), s.counted(metrics.Panicked)),
 		graph("Time, in ms", s.Rest.MetricDuration(statistic("p50")), s.Rest.MetricDuration(statistic("p99")),
-			measured("store_ms", "p50"), measured("store_ms", "p99")),
-		graph("Calls under way, and DynamoDB requests", concurrency("acquire", s.Acquire), concurrency("rest", s.Rest), counted("store_requests")),
+			s.measured(metrics.StoreTime, "p50"), s.measured(metrics.StoreTime, "p99")),
+		graph("Calls under way, and DynamoDB requests",
+			labelled("acquire", s.Acquire, "ConcurrentExecutions", "Maximum"),
+			labelled("rest", s.Rest, "ConcurrentExecutions", "Maximum"),
+			s.counted(metrics.StoreRequests)),
 	)
 	row(title("Who is contended?"))
-	row(byNamespace("Refused"), s.table("Locks that were refused most", contended))
+	row(s.byNamespace(metrics.Refused), s.table("Locks that were refused most", contended))
 	row(title("Who keeps losing leases?"))
 	row(
-		byNamespace("CameBackLate"), byNamespace("TakenOver"),
+		s.byNamespace(metrics.CameBackLate), s.byNamespace(metrics.ReleasedLate), s.byNamespace(metrics.TakenOver),
 		s.table("Holders that came back late", cameBackLate), s.table("Longest holds", longestHolds),
 	)
 }
@@ -55,19 +67,20 @@ func graph(title string, metrics ...awscloudwatch.IMetric) awscloudwatch.IWidget
 	})
 }
 
-func concurrency(label string, f awslambda.Function) awscloudwatch.IMetric {
-	o := statistic("Maximum")
+func labelled(label string, f awslambda.Function, metric, stat string) awscloudwatch.IMetric {
+	o := statistic(stat)
 	o.Label = jsii.String(label)
-	return f.Metric(jsii.String("ConcurrentExecutions"), o)
+	return f.Metric(jsii.String(metric), o)
 }
 
 // byNamespace is one line for each namespace, those to come included.
-func byNamespace(metric string) awscloudwatch.IWidget {
+func (s *LockService) byNamespace(metric string) awscloudwatch.IWidget {
 	return graph(metric+" by namespace", awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression:   jsii.String(`SEARCH('{Pawl,namespace} MetricName="` + metric + `"', 'Sum', 300)`),
+		Expression: jsii.String(fmt.Sprintf(`SEARCH('{"%s",%s} MetricName="%s"', 'Sum', %d)`,
+			metricsOf(s.Construct), metrics.Namespace, metric, period*60)),
 		Label:        jsii.String(""),
 		UsingMetrics: &map[string]awscloudwatch.IMetric{},
-		Period:       awscdk.Duration_Minutes(jsii.Number(5)),
+		Period:       awscdk.Duration_Minutes(jsii.Number(period)),
 	}))
 }
 

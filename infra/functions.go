@@ -20,10 +20,20 @@ type FunctionProps struct {
 	Memory int
 
 	// Concurrency is how many calls it answers at a time: reserved from what
-	// the account has, and its limit. Zero means 100. Below zero nothing is
-	// reserved, for accounts whose quota is too small; then waiters can take
-	// what holders need to renew.
+	// the account has, and its limit. Zero means 100.
+	//
+	// Below zero nothing is reserved, for accounts whose quota is too small: AWS
+	// refuses to reserve what would leave less than 100 to all other functions.
+	// Throttles are then for as many calls as the number has without its sign:
+	// -3 for acquire and -7 for the rest suit a new account, which has 10. What
+	// other functions of the account do can then take what holders need to renew.
 	Concurrency int
+}
+
+// concurrent is how many calls there may be at a time.
+func (p FunctionProps) concurrent() int {
+	n := cmp.Or(p.Concurrency, 100)
+	return max(n, -n)
 }
 
 // A function is one of ours, before it has the right to do anything.
@@ -40,7 +50,7 @@ type function struct {
 // newFunction makes a function that may write its own log and nothing else. The
 // log outlives the function: it says who held and who broke which lock.
 func newFunction(scope constructs.Construct, id string, f function) awslambda.Function {
-	logs := newLogGroup(scope, id+"Log", f.retention)
+	logs := newLogGroup(scope, id+"Log", "", f.retention)
 	role := awsiam.NewRole(scope, jsii.String(id+"Role"), &awsiam.RoleProps{
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 	})
@@ -70,8 +80,12 @@ func newFunction(scope constructs.Construct, id string, f function) awslambda.Fu
 	return awslambda.NewFunction(scope, jsii.String(id), p)
 }
 
-func newLogGroup(scope constructs.Construct, id string, days int) awslogs.LogGroup {
-	g := awslogs.NewLogGroup(scope, jsii.String(id), &awslogs.LogGroupProps{RemovalPolicy: awscdk.RemovalPolicy_RETAIN})
+// newLogGroup makes a log that is kept when its stack is deleted, but not when its
+// stack could not be made. A name of "" lets CloudFormation choose.
+func newLogGroup(scope constructs.Construct, id, name string, days int) awslogs.LogGroup {
+	g := awslogs.NewLogGroup(scope, jsii.String(id), &awslogs.LogGroupProps{
+		LogGroupName: str(name), RemovalPolicy: awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE,
+	})
 	g.Node().DefaultChild().(awslogs.CfnLogGroup).SetRetentionInDays(jsii.Number(cmp.Or(days, 90)))
 	return g
 }

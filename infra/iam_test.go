@@ -78,6 +78,9 @@ func resolve(value any) any {
 		if export, ok := v["Fn::ImportValue"]; ok {
 			return fmt.Sprintf("<%v>", export)
 		}
+		if pick, ok := v["Fn::Select"].([]any); ok {
+			return fmt.Sprintf("<%v>", resolve(pick[1]))
+		}
 		if join, ok := v["Fn::Join"].([]any); ok {
 			return strings.Join(texts(join[1]), join[0].(string))
 		}

@@ -40,8 +40,10 @@ func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "pawl-infra-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		code = dir
-		err = os.WriteFile(filepath.Join(dir, "bootstrap"), []byte("not a function\n"), 0o755)
+		code = filepath.Join(dir, "code")
+		if err = os.Mkdir(code, 0o755); err == nil {
+			err = os.WriteFile(filepath.Join(code, "bootstrap"), []byte("not a function\n"), 0o755)
+		}
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -61,9 +63,10 @@ func newApp() awscdk.App {
 	})
 }
 
-// stacks makes both stacks, with what change changes.
+// stacks makes the stack of the table and that of the API, with what change
+// changes.
 func stacks(app constructs.Construct, change func(*TableStackProps, *APIStackProps)) (table, api awscdk.Stack) {
-	t := &TableStackProps{Sweeper: SweeperProps{Code: code}}
+	t := &TableStackProps{}
 	a := &APIStackProps{LockServiceProps: LockServiceProps{Code: code}}
 	if change != nil {
 		change(t, a)
@@ -73,10 +76,22 @@ func stacks(app constructs.Construct, change func(*TableStackProps, *APIStackPro
 	return table, api
 }
 
+// sweeping makes the stacks of a table with strong consistency.
+func sweeping(app constructs.Construct, change func(*SweeperStackProps)) (table, sweeper awscdk.Stack) {
+	t, s := &TableStackProps{}, &SweeperStackProps{SweeperProps: SweeperProps{Code: code}}
+	makeStrong(t, new(APIStackProps))
+	s.Env = t.Env
+	if change != nil {
+		change(s)
+	}
+	table, s.Table = NewTableStack(app, "PawlTable", t)
+	return table, NewSweeperStack(app, "PawlSweeper", s)
+}
+
 // A template is a synthesized one.
 type template map[string]any
 
-// synth returns the templates of both stacks.
+// synth returns the templates of the table and the API.
 func synth(t testing.TB, change func(*TableStackProps, *APIStackProps)) (table, api template) {
 	t.Helper()
 	app := newApp()
@@ -96,7 +111,7 @@ func read(t testing.TB, app awscdk.App, s awscdk.Stack) (x template) {
 	return x
 }
 
-// The default stacks, and the API under JWT.
+// The default stacks, the API under JWT, and the table with its sweeper.
 var (
 	defaults = sync.OnceValues(func() (table, api template) { return synth(new(testing.B), nil) })
 	underJWT = sync.OnceValue(func() template {
@@ -105,7 +120,11 @@ var (
 		})
 		return api
 	})
-	strong = sync.OnceValues(func() (table, api template) { return synth(new(testing.B), makeStrong) })
+	strong = sync.OnceValues(func() (table, sweeper template) {
+		app := newApp()
+		t, s := sweeping(app, nil)
+		return read(new(testing.B), app, t), read(new(testing.B), app, s)
+	})
 )
 
 func makeStrong(t *TableStackProps, a *APIStackProps) {

@@ -18,7 +18,7 @@ var accepted = func() (all []struct{ path, id, reason string }) {
 		}
 	}
 	functions := []string{"/Pawl/Lock/Acquire/Resource", "/Pawl/Lock/Rest/Resource"}
-	const sweeper = "/PawlTable/Sweeper/Function/Resource"
+	const sweeper = "/PawlSweeper/Sweeper/Function/Resource"
 	add("Serverless-LambdaDLQ", "API Gateway calls it and waits: there is no event to keep, and the caller learns of each failure", functions...)
 	add("Serverless-LambdaTracing", "tracing is a parameter, off because it is paid by the call; store_ms in the log tells the time in DynamoDB", functions...)
 	add("Serverless-LambdaTracing", "nobody waits for it, and its line in the log tells how long it took", sweeper)
@@ -26,22 +26,33 @@ var accepted = func() (all []struct{ path, id, reason string }) {
 	add("AwsSolutions-APIG4", "public by design: the published description of the API", "/Pawl/Lock/Api/GET--v1--openapi.json/Resource")
 	const again = "a run that failed needs no repeating: the next one goes on at the same place, and an alarm counts failures"
 	add("Serverless-LambdaDLQ", again, sweeper)
-	add("Serverless-EventBusDLQ", again, "/PawlTable/Sweeper/Schedule")
-	add("Serverless-LambdaAsyncFailureDestination", again, "/PawlTable/Sweeper/Function/EventInvokeConfig/Resource")
+	add("Serverless-EventBusDLQ", again, "/PawlSweeper/Sweeper/Schedule")
+	add("Serverless-LambdaAsyncFailureDestination", again, "/PawlSweeper/Sweeper/Function/EventInvokeConfig/Resource")
 	return all
 }()
 
 func TestNoFindingOfCDKNagIsLeftWithoutAReason(t *testing.T) {
-	for name, change := range map[string]func(*TableStackProps, *APIStackProps){
-		"one Region": nil,
-		"strong":     makeStrong,
-		"JWT":        func(_ *TableStackProps, a *APIStackProps) { a.JWT = &JWT{Issuer: "https://a.example", Audience: []string{"b"}} },
+	both := func(change func(*TableStackProps, *APIStackProps)) func(awscdk.App) []awscdk.Stack {
+		return func(app awscdk.App) []awscdk.Stack {
+			table, api := stacks(app, change)
+			return []awscdk.Stack{table, api}
+		}
+	}
+	for name, make := range map[string]func(awscdk.App) []awscdk.Stack{
+		"one Region": both(nil),
+		"strong":     both(makeStrong),
+		"swept": func(app awscdk.App) []awscdk.Stack {
+			table, sweeper := sweeping(app, nil)
+			return []awscdk.Stack{table, sweeper}
+		},
+		"JWT": both(func(_ *TableStackProps, a *APIStackProps) {
+			a.JWT = &JWT{Issuer: "https://a.example", Audience: []string{"b"}}
+		}),
 	} {
 		app := newApp()
-		table, api := stacks(app, change)
+		stacks := make(app)
 		awscdk.Aspects_Of(app).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
 		awscdk.Aspects_Of(app).Add(cdknag.NewServerlessChecks(nil), nil)
-		stacks := []awscdk.Stack{table, api}
 		for _, s := range stacks { // all of them first: looking at one stack synthesizes both
 			for _, a := range accepted {
 				parts := strings.Split(a.path, "/")

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -59,7 +60,7 @@ func TestIAMPoliciesKeepNamespacesAndActionsApart(t *testing.T) {
 			id := *stack.GetLogicalId(p.Node().DefaultChild().(awscdk.CfnElement))
 			policies[name] = statements(t, x.of("AWS::IAM::ManagedPolicy")[id])
 		}
-		if len(policies) != 6 {
+		if len(policies) != 6 || len(service.Tagged) != 3 {
 			t.Fatalf("got policies %v", policies)
 		}
 		id, _ := x.one(t, "AWS::ApiGatewayV2::Api")
@@ -103,15 +104,64 @@ func TestTokenScopesKeepNamespacesAndActionsApartInTheSameWay(t *testing.T) {
 	}
 }
 
-func TestEachPolicyIsAnOutput(t *testing.T) {
-	_, x := defaults()
-	named := make(map[string]bool)
-	for _, o := range x["Outputs"].(map[string]any) {
-		named[fmt.Sprint(o.(map[string]any)["Description"])] = true
+// A namespace is a tenant, of which there may be thousands.
+func TestAPrincipalsTagIsItsNamespace(t *testing.T) {
+	app := newApp()
+	stack := awscdk.NewStack(app, jsii.String("Pawl"), nil)
+	service := NewLockService(stack, "Lock", &LockServiceProps{Table: NewTable(stack, "Table", &TableProps{}), Code: code})
+	x := read(t, app, stack)
+	id, _ := x.one(t, "AWS::ApiGatewayV2::Api")
+	may := map[string][]string{
+		"client": {"acquire", "renew", "release", "read"}, "reader": {"read"}, "breaker": {"read", "break"},
 	}
-	for _, name := range []string{"default/client", "default/reader", "default/breaker"} {
-		if !named["IAM policy "+name] {
-			t.Errorf("%s is not among %v", name, named)
+	for role, actions := range may {
+		policy := statements(t, x.of("AWS::IAM::ManagedPolicy")[*stack.GetLogicalId(service.Tagged[role].Node().DefaultChild().(awscdk.CfnElement))])
+		for _, tag := range []string{"", "payments", "pay", "payments/break", "a/../payments", "payments/acquire/x"} {
+			has := tagged(policy, tag)
+			eachCall(func(namespace, action, method, path string) {
+				resource := fmt.Sprintf("arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<%s>/$default/%s%s", id, method, path)
+				want := tag == namespace && slices.Contains(actions, action)
+				if got := allows(t, has, "execute-api:Invoke", resource); got != want {
+					t.Errorf("%s with the tag %q may call %s %s: %v, want %v", role, tag, method, path, got, want)
+				}
+			})
+		}
+	}
+	if len(service.Tagged) != len(may) {
+		t.Errorf("got %v", service.Tagged)
+	}
+}
+
+// tagged puts a tag's value into policies, as IAM does; a statement with the tag
+// that a principal has not applies to nothing.
+func tagged(policies []statement, value string) (all []statement) {
+	for _, s := range policies {
+		var resources []string
+		for _, r := range s.resources {
+			with := strings.ReplaceAll(r, "${aws:PrincipalTag/pawl-namespace}", value)
+			if value != "" || with == r {
+				resources = append(resources, with)
+			}
+		}
+		s.resources = resources
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestAsManyNamespacesAsAreAllowedFitIntoAStack(t *testing.T) {
+	_, x := synth(t, func(_ *TableStackProps, a *APIStackProps) { a.Namespaces = numbered(maxNamespaces) })
+	if n := len(x.of("AWS::IAM::ManagedPolicy")); n != 3*maxNamespaces+3 {
+		t.Errorf("there are %d policies", n)
+	}
+	text, err := json.Marshal(x)
+	outputs, _ := x["Outputs"].(map[string]any)
+	if n := len(x["Resources"].(map[string]any)); err != nil || n > 450 || len(outputs) > 10 || len(text) > 900_000 {
+		t.Errorf("%d resources of 500, %d outputs of 200, %d bytes of a million, %v", n, len(outputs), len(text), err)
+	}
+	for id, p := range x.of("AWS::IAM::ManagedPolicy") {
+		if path := resolve(p["Path"]); path != "/pawl/<AWS::Region>/Pawl/" || x.output("Policies") != path {
+			t.Errorf("%s is at %v, and the output says %v", id, path, x.output("Policies"))
 		}
 	}
 }
@@ -123,7 +173,7 @@ func TestUnderJWTThereAreNoPoliciesThatWouldBeIgnored(t *testing.T) {
 }
 
 func TestFunctionsMayMakeTheirCallsOnTheirTableAndNothingElse(t *testing.T) {
-	table, _ := strong()
+	_, sweeper := strong()
 	_, api := defaults()
 	for id, p := range api.of("AWS::IAM::Policy") {
 		var did []string
@@ -142,7 +192,7 @@ func TestFunctionsMayMakeTheirCallsOnTheirTableAndNothingElse(t *testing.T) {
 			t.Errorf("%s allows %v, want %v", id, did, want)
 		}
 	}
-	_, p := table.one(t, "AWS::IAM::Policy")
+	_, p := sweeper.one(t, "AWS::IAM::Policy")
 	got := make(map[string]string)
 	for _, s := range statements(t, p) {
 		got[strings.Join(s.actions, " ")] = fmt.Sprint(s.condition)
@@ -155,7 +205,7 @@ func TestFunctionsMayMakeTheirCallsOnTheirTableAndNothingElse(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the sweeper may %v, want %v", got, want)
 	}
-	for name, x := range map[string]template{"table": table, "API": api, "JWT": underJWT()} {
+	for name, x := range map[string]template{"sweeper": sweeper, "API": api, "JWT": underJWT()} {
 		for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"} {
 			for _, s := range x.statements(t, kind) {
 				if strings.Contains(fmt.Sprint(s.actions, s.resources), "*") {

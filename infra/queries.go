@@ -14,7 +14,8 @@ type query struct{ name, text string }
 var (
 	whoHeld = query{"who-held-token-N-of-lock-L", `fields @timestamp, action, outcome, holder, principal, reason
 | filter namespace = "NAMESPACE" and lock = "LOCK" and (token = 1 or new_token = 1)
-| filter outcome in ["granted", "granted_abandoned", "repeated", "renewed", "released", "broken", "lease_lost", "lease_expired"]
+| filter outcome in ["granted", "granted_abandoned", "repeated", "renewed", "released", "released_late", "broken",
+    "lease_lost", "lease_expired"]
 | sort @timestamp asc
 | limit 1000`}
 
@@ -23,7 +24,8 @@ var (
 | sort @timestamp desc
 | limit 1000`}
 
-	longestHolds = query{"longest-holds", `filter outcome in ["granted", "granted_abandoned", "renewed", "released"]
+	longestHolds = query{"longest-holds", `filter outcome in ["granted", "granted_abandoned", "renewed", "released",
+    "released_late"]
 | fields toMillis(@timestamp) as at
 | stats (max(at) - min(at)) / 1000 as held_s, latest(holder) as last_holder by namespace, lock, token
 | sort held_s desc
@@ -34,7 +36,10 @@ var (
 | sort refused desc
 | limit 20`}
 
-	cameBackLate = query{"who-came-back-late", `filter outcome in ["lease_lost", "lease_expired"]
+	// A line without "late" may be of a lease id that somebody made up. Insights
+	// reads true as 1.
+	cameBackLate = query{"who-came-back-late", `filter outcome = "released_late"
+    or (outcome in ["lease_lost", "lease_expired"] and late = 1)
 | stats count(*) as times, latest(token) as last_token, latest(@timestamp) as last_seen by namespace, lock, principal
 | sort times desc
 | limit 20`}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
@@ -26,8 +27,9 @@ type LockServiceProps struct {
 	// build". Required.
 	Code string
 
-	// Rules are the limits of the deployment. RestoredAt must be set as long as
-	// the table has anything from a backup in it. Retention must be zero.
+	// Rules are the limits of the deployment. RestoredAt and QuarantineEnd must be
+	// set as long as the table has anything from a backup in it. Retention must
+	// be zero.
 	Rules lease.Rules
 
 	// Acquire is the function that may wait, Rest the one for everything else.
@@ -37,7 +39,8 @@ type LockServiceProps struct {
 	// JWT makes callers show a token. Nil means that they sign with IAM.
 	JWT *JWT
 
-	// Namespaces get a managed policy for each role. Nil means "default".
+	// Namespaces get a managed policy for each role, up to 100 of them. Nil means
+	// "default". For any number of others there are policies by [NamespaceTag].
 	Namespaces []string
 
 	// Stage is the name of the stage. Empty means $default, at the root.
@@ -47,7 +50,8 @@ type LockServiceProps struct {
 	Domain *Domain
 
 	// Throttles replace the defaults by route, as "POST /v1/{namespace}/break";
-	// "" stands for each route that has none of its own.
+	// "" stands for renew, release and read, each. By default they follow from
+	// the concurrency of the functions; together they must not exceed it.
 	Throttles map[string]Throttle
 
 	// LogRetentionDays is how long logs are kept: one of the numbers that
@@ -57,8 +61,8 @@ type LockServiceProps struct {
 	// Tracing sends traces of the functions to X-Ray.
 	Tracing bool
 
-	// AlarmTopicARN is the SNS topic that hears of alarms. Empty means that
-	// they can only be seen.
+	// AlarmTopicARN is the SNS topic, in the same Region, that hears of alarms.
+	// Empty means that they can only be seen.
 	AlarmTopicARN string
 }
 
@@ -92,6 +96,7 @@ type LockService struct {
 	DomainTarget  *string // what the DNS record of the domain points to; nil without one
 	Acquire, Rest awslambda.Function
 	Policies      map[string]awsiam.ManagedPolicy // by "namespace/role"
+	Tagged        map[string]awsiam.ManagedPolicy // by role, for the namespace in the principal's [NamespaceTag]
 	Alarms        map[string]awscloudwatch.Alarm  // by what they watch
 }
 
@@ -104,7 +109,7 @@ const (
 // NewLockService makes the lock service on a table that exists.
 func NewLockService(scope constructs.Construct, id string, props *LockServiceProps) LockService {
 	must(checkTable(props.Table))
-	must(props.validate())
+	must(props.validate(region(scope), time.Now()))
 	s := LockService{Construct: constructs.NewConstruct(scope, jsii.String(id))}
 	newFunction := func(id, description string, size FunctionProps, timeout time.Duration) awslambda.Function {
 		f := newFunction(s.Construct, id, function{
@@ -112,7 +117,7 @@ func NewLockService(scope constructs.Construct, id string, props *LockServicePro
 			description:   description,
 			code:          props.Code,
 			timeout:       timeout,
-			env:           props.environment(),
+			env:           props.environment(metricsOf(scope)),
 			retention:     props.LogRetentionDays,
 			tracing:       props.Tracing,
 		})
@@ -132,12 +137,18 @@ func NewLockService(scope constructs.Construct, id string, props *LockServicePro
 
 // environment is what functions/api reads. Limits that are not set are left out:
 // the function has the same defaults.
-func (p *LockServiceProps) environment() map[string]string {
-	s := settings.API{Table: *p.Table.TableName(), Auth: settings.IAM, Rules: p.Rules}
+func (p *LockServiceProps) environment(metrics string) map[string]string {
+	s := settings.API{Table: *p.Table.TableName(), Auth: settings.IAM, Metrics: metrics, Rules: p.Rules}
 	if p.JWT != nil {
 		s.Auth, s.ScopeClaim = settings.JWT, p.JWT.ScopeClaim
 	}
 	return s.Environ()
+}
+
+// metricsOf is where CloudWatch keeps the metrics of a stack: not where those of
+// another deployment are, whose alarms they would ring.
+func metricsOf(scope constructs.Construct) string {
+	return "Pawl/" + *awscdk.Stack_Of(scope).StackName()
 }
 
 func (p *LockServiceProps) stage() string { return cmp.Or(p.Stage, "$default") }

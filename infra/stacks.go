@@ -1,10 +1,6 @@
 package infra
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
@@ -25,30 +21,39 @@ type TableStackProps struct {
 
 	// KeyARN names a customer key, in place of Key.
 	KeyARN string
-
-	// Sweeper describes the sweeper of a table with strong consistency. Its
-	// Table is this one.
-	Sweeper SweeperProps
 }
 
-// NewTableStack makes the stack that stays: a table, and what it needs to
-// forget idle locks. Deleting it takes two steps by hand, and leaves the table.
+// NewTableStack makes the stack that stays. Nothing but the table is in it, so
+// that nothing else can fail and take the table back. Deleting it takes two steps
+// by hand, and leaves the table.
 func NewTableStack(scope constructs.Construct, id string, props *TableStackProps) (awscdk.Stack, awsdynamodb.TableV2) {
 	p := props.StackProps
 	p.TerminationProtection = jsii.Bool(true)
 	stack := awscdk.NewStack(scope, jsii.String(id), &p)
 	tableProps := props.TableProps
 	if props.KeyARN != "" {
+		var e errorsIn
+		e.arn("KeyARN", props.KeyARN, key, region(stack))
+		must(e.err())
 		tableProps.Key = awskms.Key_FromKeyArn(stack, jsii.String("Key"), jsii.String(props.KeyARN))
 	}
 	table := NewTable(stack, "Table", &tableProps)
-	if props.Consistency == Strong {
-		sweeper := props.Sweeper
-		sweeper.Table = table
-		NewSweeper(stack, "Sweeper", &sweeper)
-	}
 	output(stack, "TableName", "The table with the locks", table.TableName())
 	return stack, table
+}
+
+// SweeperStackProps describe the stack with the sweeper.
+type SweeperStackProps struct {
+	awscdk.StackProps
+	SweeperProps
+}
+
+// NewSweeperStack makes the stack that a table with strong consistency needs to
+// forget idle locks. It can be deleted and made again.
+func NewSweeperStack(scope constructs.Construct, id string, props *SweeperStackProps) awscdk.Stack {
+	stack := awscdk.NewStack(scope, jsii.String(id), &props.StackProps)
+	NewSweeper(stack, "Sweeper", &props.SweeperProps)
+	return stack
 }
 
 // APIStackProps describe the stack with the API.
@@ -68,6 +73,10 @@ func NewAPIStack(scope constructs.Construct, id string, props *APIStackProps) (a
 	stack := awscdk.NewStack(scope, jsii.String(id), &props.StackProps)
 	service := props.LockServiceProps
 	if props.TableName != "" {
+		var e errorsIn
+		e.matches("TableName", props.TableName, tableName, "the name of a table, not its ARN: 3 to 255 letters, digits, and _ . -")
+		e.arn("KeyARN", props.KeyARN, key, region(stack))
+		must(e.err())
 		a := &awsdynamodb.TableAttributesV2{TableName: jsii.String(props.TableName)}
 		if props.KeyARN != "" {
 			a.EncryptionKey = awskms.Key_FromKeyArn(stack, jsii.String("Key"), jsii.String(props.KeyARN))
@@ -79,9 +88,8 @@ func NewAPIStack(scope constructs.Construct, id string, props *APIStackProps) (a
 	if lock.DomainTarget != nil {
 		output(stack, "DomainTarget", "What the DNS record of the domain points to", lock.DomainTarget)
 	}
-	policies := constructs.NewConstruct(stack, jsii.String("Policy"))
-	for _, name := range slices.Sorted(maps.Keys(lock.Policies)) {
-		output(policies, strings.Replace(name, "/", "-", 1), "IAM policy "+name, lock.Policies[name].ManagedPolicyArn())
+	if len(lock.Policies) > 0 {
+		output(stack, "Policies", "The path of the IAM policies: aws iam list-policies --path-prefix", jsii.String(policyPath(stack)))
 	}
 	return stack, lock
 }

@@ -1,21 +1,23 @@
 package infra
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
-)
 
-// sweeperKey is the item in which the sweeper keeps its place. The key of a lock
-// always has a "#".
-const sweeperKey = "sweeper"
+	"github.com/pawl-lock/pawl/functions/metrics"
+	"github.com/pawl-lock/pawl/functions/settings"
+	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+)
 
 // SweeperProps describe the sweeper.
 type SweeperProps struct {
@@ -26,9 +28,15 @@ type SweeperProps struct {
 	// "make build". Required.
 	Code string
 
-	// Every is the time from run to run, in whole minutes, at least 15. Zero means
-	// an hour.
+	// Every is the time from run to run, in whole minutes: 15 minutes to 12 hours.
+	// Zero means an hour. Rate is how many requests a run sends in a second, 1 to
+	// 10000. Zero means 50.
+	//
+	// A run takes almost 14 minutes at most, so that Rate times 830 locks can be
+	// retired in it: a million a day by default. That
+	// must be more than the new locks of a day, or the table grows without end.
 	Every time.Duration
+	Rate  float64
 
 	// LogRetentionDays is how long logs are kept: one of the numbers that
 	// CloudWatch knows. Zero means 90.
@@ -42,28 +50,20 @@ type SweeperProps struct {
 // NewSweeper retires idle locks on a schedule, where DynamoDB's TTL is not
 // available. One is enough for all Regions of a table.
 func NewSweeper(scope constructs.Construct, id string, props *SweeperProps) awslambda.Function {
-	every := props.Every
-	if every == 0 {
-		every = time.Hour
-	}
-	switch {
-	case props.Table == nil || props.Code == "":
-		must(errors.New("infra: a sweeper needs its Table and its Code, see make build"))
-	case every%time.Minute != 0 || every < 15*time.Minute:
-		must(fmt.Errorf("infra: the sweeper is to run every %v, want whole minutes, and more than its limit of 14", every))
-	}
+	every := cmp.Or(props.Every, time.Hour)
+	must(props.validate(region(scope)))
 	self := constructs.NewConstruct(scope, jsii.String(id))
 	f := newFunction(self, "Function", function{
 		FunctionProps: FunctionProps{Memory: 256, Concurrency: 1}, // two would keep one place
 		description:   "Pawl: retires idle locks",
 		code:          props.Code,
-		timeout:       14 * time.Minute,
-		env:           map[string]string{"TABLE": *props.Table.TableName()},
+		timeout:       sweeperTimeout,
+		env:           settings.Sweeper{Table: *props.Table.TableName(), Metrics: metricsOf(scope), Rate: props.Rate}.Environ(),
 		retention:     props.LogRetentionDays,
 	})
 	allowTable(f, props.Table, nil, "dynamodb:DeleteItem", "dynamodb:Scan")
 	allowTable(f, props.Table, map[string]any{
-		"ForAllValues:StringEquals": map[string]any{"dynamodb:LeadingKeys": []string{sweeperKey}},
+		"ForAllValues:StringEquals": map[string]any{"dynamodb:LeadingKeys": []string{dynamolease.SweeperKey}},
 	}, "dynamodb:GetItem", "dynamodb:PutItem")
 	allowKey(f, props.Table.EncryptionKey())
 	f.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{RetryAttempts: jsii.Number(0)}) // the next run goes on
@@ -77,7 +77,47 @@ func NewSweeper(scope constructs.Construct, id string, props *SweeperProps) awsl
 		Principal: awsiam.NewServicePrincipal(jsii.String("events.amazonaws.com"), nil),
 		SourceArn: rule.AttrArn(),
 	})
-	newAlarm(self, watch{"Errors", "The sweeper fails: idle locks stay in the table and are paid for. Nothing else depends on it.",
-		f.MetricErrors(statistic("Sum")), 1, 1}, props.AlarmTopicARN)
+	minutes := int(every.Minutes())
+	lambda := func(name string) awscloudwatch.IMetric {
+		o := statistic("Sum")
+		o.Period = awscdk.Duration_Minutes(jsii.Number(minutes))
+		return f.Metric(jsii.String(name), o)
+	}
+	for _, w := range []watch{
+		{"Errors", "The sweeper fails" + grows, lambda("Errors"), 1, 1, 1, false},
+		{"NotRunning", "The sweeper does not run" + grows + " Is its schedule there, and enabled?",
+			lambda("Invocations"), 1, 2, 2, true},
+		{"Behind", "The sweeper has not come through the table for a day" + grows +
+			" Let it run more often, or send more requests: see SweeperProps.",
+			measured(scope, metrics.PassAge, "Maximum", minutes), 24 * 60, 1, 1, false},
+	} {
+		newAlarm(self, w, props.AlarmTopicARN)
+	}
 	return f
+}
+
+const (
+	sweeperTimeout = 14 * time.Minute
+	grows          = ": idle locks stay in the table and are paid for. Nothing else depends on it."
+)
+
+// validate checks the configuration in the Region home, which is "" if it is not
+// known yet.
+func (p *SweeperProps) validate(home string) error {
+	var e errorsIn
+	if p.Table == nil {
+		e.add(wrong("Table", "a sweeper needs its table"))
+	}
+	if p.Code == "" {
+		e.add(wrong("Code", "a sweeper needs its code, see make build"))
+	}
+	if p.Every != 0 && (p.Every%time.Minute != 0 || p.Every < 15*time.Minute || p.Every > 12*time.Hour) {
+		e.add(wrong("Every", "is %v, want whole minutes from 15 to 720: a run takes up to 14", p.Every))
+	}
+	if p.Rate != 0 && !(p.Rate >= 1 && p.Rate <= 10_000) { // NaN is not
+		e.add(wrong("Rate", "is %v requests a second, want 1 to 10000", p.Rate))
+	}
+	e.retention(p.LogRetentionDays)
+	e.arn("AlarmTopicARN", p.AlarmTopicARN, topic, home)
+	return e.err()
 }

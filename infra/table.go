@@ -6,11 +6,9 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
-)
 
-// retirement is the attribute by which DynamoDB forgets idle locks. See
-// package dynamolease: on any other attribute, TTL would let tokens come again.
-const retirement = "gc"
+	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+)
 
 // A Consistency is what the copies of a table promise each other.
 type Consistency string
@@ -26,7 +24,8 @@ const (
 // in one Region under a key that AWS owns.
 type TableProps struct {
 	// Name of the table. Empty lets CloudFormation choose. It is needed to reach
-	// a replica from a stack in another Region.
+	// a replica from a stack in another Region. Like Consistency, Replicas and
+	// Witness it is decided once: see the package comment.
 	Name string
 
 	// Consistency is empty for a table in one Region, or [Strong].
@@ -53,10 +52,10 @@ func NewTable(scope constructs.Construct, id string, props *TableProps) awsdynam
 	must(props.validate(region(scope)))
 	p := &awsdynamodb.TablePropsV2{
 		TableName:          str(props.Name),
-		PartitionKey:       &awsdynamodb.Attribute{Name: jsii.String("pk"), Type: awsdynamodb.AttributeType_STRING},
+		PartitionKey:       &awsdynamodb.Attribute{Name: jsii.String(dynamolease.KeyAttribute), Type: awsdynamodb.AttributeType_STRING},
 		Billing:            awsdynamodb.Billing_OnDemand(nil),
 		DeletionProtection: jsii.Bool(true),
-		RemovalPolicy:      awscdk.RemovalPolicy_RETAIN,
+		RemovalPolicy:      awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE,
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
 			PointInTimeRecoveryEnabled: jsii.Bool(true),
 		},
@@ -82,7 +81,8 @@ func NewTable(scope constructs.Construct, id string, props *TableProps) awsdynam
 		}
 		p.Replicas = &replicas
 	} else {
-		p.TimeToLiveAttribute = jsii.String(retirement)
+		// On any other attribute, TTL would let tokens come again.
+		p.TimeToLiveAttribute = jsii.String(dynamolease.RetireAttribute)
 	}
 	return awsdynamodb.NewTableV2(scope, jsii.String(id), p)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/pawl-lock/pawl/functions/metrics"
 	"github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/pkg/apigw"
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -26,9 +27,9 @@ import (
 )
 
 func main() {
-	log := slog.New(metered{slog.NewJSONHandler(os.Stdout, nil)})
-	slog.SetDefault(log)
 	set, err := settings.ReadAPI(time.Now(), os.Getenv)
+	log := slog.New(metrics.Handler{Handler: slog.NewJSONHandler(os.Stdout, nil), In: set.Metrics})
+	slog.SetDefault(log)
 	store, incomplete := newStore(set, os.Getenv)
 	if err := errors.Join(err, incomplete); err != nil {
 		log.Error("misconfigured", "error", err)

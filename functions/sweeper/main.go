@@ -8,50 +8,35 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/pawl-lock/pawl/functions/metrics"
+	"github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 )
 
 func main() {
 	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
-	s, err := newSweeper(context.Background(), os.Getenv)
-	if err != nil {
+	set, err := settings.ReadSweeper(os.Getenv)
+	s, incomplete := newSweeper(context.Background(), set, os.Getenv)
+	if err := errors.Join(err, incomplete); err != nil {
 		log.Error("misconfigured", "error", err)
 		os.Exit(1)
 	}
-	lambda.Start(handler(s, log))
+	lambda.Start(handler(s, set.Metrics, log))
 }
 
-// newSweeper reads the configuration from the environment:
-//
-//	TABLE       name of the table; required
-//	SWEEP_RATE  requests a second; see [dynamolease.Sweeper]
-//	AWS_ENDPOINT_URL_DYNAMODB
-//	            another endpoint than the Region's
-//
-// and what the SDK reads.
-func newSweeper(ctx context.Context, getenv func(string) string) (*dynamolease.Sweeper, error) {
-	s := &dynamolease.Sweeper{Table: getenv("TABLE")}
-	if s.Table == "" {
-		return nil, errors.New("TABLE is not set")
-	}
-	if v := getenv("SWEEP_RATE"); v != "" {
-		var err error
-		if s.Rate, err = strconv.ParseFloat(v, 64); err != nil || s.Rate == 0 {
-			return nil, fmt.Errorf("SWEEP_RATE is %q, want requests a second", v)
-		}
-	}
+// newSweeper returns the sweeper of a deployment. Beside the settings it reads
+// what the SDK does, and AWS_ENDPOINT_URL_DYNAMODB for another endpoint than the
+// Region's.
+func newSweeper(ctx context.Context, set settings.Sweeper, getenv func(string) string) (*dynamolease.Sweeper, error) {
 	c, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return nil, err
@@ -60,8 +45,7 @@ func newSweeper(ctx context.Context, getenv func(string) string) (*dynamolease.S
 	if endpoint := getenv("AWS_ENDPOINT_URL_DYNAMODB"); endpoint != "" {
 		o.BaseEndpoint = &endpoint
 	}
-	s.Client = dynamolease.NewClient(o)
-	return s, nil
+	return &dynamolease.Sweeper{Client: dynamolease.NewClient(o), Table: set.Table, Rate: set.Rate}, nil
 }
 
 // An event is what EventBridge says of itself.
@@ -70,7 +54,7 @@ type event struct{ Time time.Time }
 // handler sweeps by the clock of EventBridge unless ours is behind: it is the
 // only one here that could let a token come again by being days ahead, and the
 // event's age makes it safer still.
-func handler(s *dynamolease.Sweeper, log *slog.Logger) func(context.Context, event) error {
+func handler(s *dynamolease.Sweeper, in string, log *slog.Logger) func(context.Context, event) error {
 	return func(ctx context.Context, e event) error {
 		now := time.Now()
 		if e.Time.Before(now) {
@@ -79,8 +63,10 @@ func handler(s *dynamolease.Sweeper, log *slog.Logger) func(context.Context, eve
 		started := time.Now()
 		swept, err := s.Sweep(ctx, now)
 		attrs := []any{
-			"Retired", swept.Retired, "Kept", swept.Kept, "Seen", swept.Seen, "PassAgeMinutes", passAge(swept, now).Minutes(),
-			"done", swept.Done, "ms", time.Since(started).Milliseconds(), "_aws", embedded(started),
+			metrics.Retired, swept.Retired, metrics.Kept, swept.Kept, metrics.Seen, swept.Seen,
+			metrics.PassAge, passAge(swept, now).Minutes(),
+			"done", swept.Done, "ms", time.Since(started).Milliseconds(),
+			metrics.Line{At: started, In: in, Metrics: counted}.Attr(),
 		}
 		if err != nil {
 			log.Error("sweep", append(attrs, "error", err)...)
@@ -100,21 +86,8 @@ func passAge(s dynamolease.Swept, now time.Time) time.Duration {
 	return now.Sub(s.Began)
 }
 
-// embedded makes a line one in CloudWatch's embedded metric format.
-func embedded(at time.Time) json.RawMessage {
-	text, err := json.Marshal(map[string]any{
-		"Timestamp": at.UnixMilli(),
-		"CloudWatchMetrics": []any{map[string]any{
-			"Namespace":  "Pawl",
-			"Dimensions": [][]string{{}},
-			"Metrics": []map[string]string{
-				{"Name": "Retired", "Unit": "Count"}, {"Name": "Kept", "Unit": "Count"}, {"Name": "Seen", "Unit": "Count"},
-				{"Name": "PassAgeMinutes", "Unit": "None"},
-			},
-		}},
-	})
-	if err != nil {
-		panic(err) // it is a constant but for the time
-	}
-	return text
+// counted is what each run counts.
+var counted = []metrics.Definition{
+	{Name: metrics.Retired, Unit: "Count"}, {Name: metrics.Kept, Unit: "Count"}, {Name: metrics.Seen, Unit: "Count"},
+	{Name: metrics.PassAge, Unit: "None"},
 }

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
@@ -40,7 +40,7 @@ func TestARunRetiresByTheTimeOfItsEventAndNeverByALaterOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		sweep := handler(&dynamolease.Sweeper{Client: client, Table: table}, slog.New(slog.NewJSONHandler(&log, nil)))
+		sweep := handler(&dynamolease.Sweeper{Client: client, Table: table}, "Pawl/a", slog.New(slog.NewJSONHandler(&log, nil)))
 		if err := sweep(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestARunRetiresByTheTimeOfItsEventAndNeverByALaterOne(t *testing.T) {
 		if line["Retired"] != run.retired || line["done"] != true || line["PassAgeMinutes"] != 0. {
 			t.Errorf("%s: got %v", run.what, line)
 		}
-		for _, m := range metrics(t, log.Bytes()) {
+		for _, m := range defined(t, log.Bytes()) {
 			if _, ok := line[m].(float64); !ok {
 				t.Errorf("%s is a metric, and has no number", m)
 			}
@@ -77,7 +77,7 @@ func idle(t *testing.T, client *dynamodb.Client, table string, then time.Time) {
 
 func TestAnEventWithoutATimeIsAnErrorAndRetiresNothing(t *testing.T) {
 	s := &dynamolease.Sweeper{Client: dynamolease.NewClient(localtest.DynamoDBForTest(t).Options()), Table: "any"}
-	err := handler(s, slog.New(slog.DiscardHandler))(t.Context(), event{})
+	err := handler(s, "Pawl/a", slog.New(slog.DiscardHandler))(t.Context(), event{})
 	if !errors.Is(err, lease.ErrMisconfigured) {
 		t.Errorf("got %v", err)
 	}
@@ -114,7 +114,7 @@ func TestTheAgeOfAPassThatIsNotDoneIsAMetric(t *testing.T) {
 			s.Rate = 100
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), run.limit)
-		err := handler(s, slog.New(slog.NewJSONHandler(&log, nil)))(ctx, event{now})
+		err := handler(s, "Pawl/a", slog.New(slog.NewJSONHandler(&log, nil)))(ctx, event{now})
 		cancel()
 		var line map[string]any
 		if err := errors.Join(err, json.Unmarshal(log.Bytes(), &line)); err != nil {
@@ -126,40 +126,24 @@ func TestTheAgeOfAPassThatIsNotDoneIsAMetric(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationIsReadFromTheEnvironment(t *testing.T) {
-	for _, c := range []struct {
-		env  map[string]string
-		rate float64
-		err  string
-	}{
-		{map[string]string{"TABLE": "locks"}, 0, ""},
-		{map[string]string{"TABLE": "locks", "SWEEP_RATE": "250"}, 250, ""},
-		{map[string]string{"SWEEP_RATE": "250"}, 0, "TABLE"},
-		{map[string]string{"TABLE": "locks", "SWEEP_RATE": "fast"}, 0, "SWEEP_RATE"},
-		{map[string]string{"TABLE": "locks", "SWEEP_RATE": "0"}, 0, "SWEEP_RATE"},
-	} {
-		s, err := newSweeper(t.Context(), func(name string) string { return c.env[name] })
-		if c.err != "" {
-			if err == nil || !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%v: got %v, want an error about %s", c.env, err, c.err)
-			}
-		} else if err != nil || s.Table != "locks" || s.Rate != c.rate || s.Client == nil {
-			t.Errorf("%v: got %+v, %v", c.env, s, err)
-		}
+func TestTheSweeperIsAsItIsSet(t *testing.T) {
+	s, err := newSweeper(t.Context(), settings.Sweeper{Table: "locks", Metrics: "Pawl/a", Rate: 250}, func(string) string { return "" })
+	if err != nil || s.Table != "locks" || s.Rate != 250 || s.Client == nil {
+		t.Errorf("got %+v, %v", s, err)
 	}
 }
 
 func TestARunThatFailsSaysSoAndIsAnError(t *testing.T) {
 	client := dynamolease.NewClient(localtest.DynamoDBForTest(t).Options())
 	var log bytes.Buffer
-	err := handler(&dynamolease.Sweeper{Client: client, Table: "missing"}, slog.New(slog.NewJSONHandler(&log, nil)))(t.Context(), event{time.Now()})
+	err := handler(&dynamolease.Sweeper{Client: client, Table: "missing"}, "Pawl/a", slog.New(slog.NewJSONHandler(&log, nil)))(t.Context(), event{time.Now()})
 	if err == nil || !bytes.Contains(log.Bytes(), []byte(`"level":"ERROR"`)) {
 		t.Errorf("got %v, logged %s", err, log.String())
 	}
 }
 
-// metrics returns the names that CloudWatch will look for in a line.
-func metrics(t *testing.T, line []byte) (names []string) {
+// defined returns the names that CloudWatch will look for in a line.
+func defined(t *testing.T, line []byte) (names []string) {
 	t.Helper()
 	var embedded struct {
 		AWS struct {
@@ -174,7 +158,7 @@ func metrics(t *testing.T, line []byte) (names []string) {
 		t.Fatal(err)
 	}
 	m := embedded.AWS.CloudWatchMetrics
-	if len(m) != 1 || m[0].Namespace != "Pawl" || len(m[0].Dimensions) != 1 || len(m[0].Metrics) != 4 {
+	if len(m) != 1 || m[0].Namespace != "Pawl/a" || len(m[0].Dimensions) != 1 || len(m[0].Metrics) != 4 {
 		t.Fatalf("not in the embedded metric format: %s", line)
 	}
 	for _, one := range m[0].Metrics {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -12,6 +12,15 @@ import (
 	"github.com/pawl-lock/pawl/infra"
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
+
+// stackName keeps the stack of a table from taking the place of another stack.
+var stackName = regexp.MustCompile(`^PawlTable[A-Za-z0-9-]{0,100}$`)
+
+// onlyForNew are the parameters of a table that is to be made.
+var onlyForNew = []string{
+	"table-stack", "table-name", "consistency", "replicas", "replica-key-arns", "witness", "aws-managed-key",
+	"sweep-minutes", "sweep-rate",
+}
 
 // stacks makes the stacks of an app. The functions are in directories of dist.
 func stacks(app awscdk.App, p *parameters, dist string) error {
@@ -29,12 +38,44 @@ func stacks(app awscdk.App, p *parameters, dist string) error {
 			AWSManagedKey: p.yes("aws-managed-key"),
 		},
 		KeyARN: p.text("table-key-arn"),
-		Sweeper: infra.SweeperProps{
+	}
+	sweeper := &infra.SweeperStackProps{
+		StackProps: env,
+		SweeperProps: infra.SweeperProps{
 			Code:             filepath.Join(dist, "sweeper"),
+			Every:            p.duration("sweep-minutes", time.Minute),
+			Rate:             p.number("sweep-rate"),
 			LogRetentionDays: p.integer("log-retention-days"),
 			AlarmTopicARN:    p.text("alarm-topic-arn"),
 		},
 	}
+	api := p.api(env, dist)
+	p.replicaKeys(&table.TableProps)
+	tableStack := cmp.Or(p.text("table-stack"), "PawlTable")
+	if !stackName.MatchString(tableStack) {
+		p.wrong("table-stack", "is %q, want the name of a stack that starts with PawlTable", tableStack)
+	}
+	switch {
+	case api.TableName != "":
+		p.exclude("pawl:table names a table that exists", onlyForNew...)
+	case table.Consistency != infra.Strong:
+		p.exclude("only a table with strong consistency has a sweeper", "sweep-minutes", "sweep-rate")
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	if api.TableName == "" {
+		_, api.Table = infra.NewTableStack(app, tableStack, table)
+		if table.Consistency == infra.Strong {
+			sweeper.Table = api.Table
+			infra.NewSweeperStack(app, "PawlSweeper", sweeper)
+		}
+	}
+	infra.NewAPIStack(app, "Pawl", api)
+	return nil
+}
+
+func (p *parameters) api(env awscdk.StackProps, dist string) *infra.APIStackProps {
 	api := &infra.APIStackProps{
 		StackProps: env,
 		TableName:  p.text("table"),
@@ -52,39 +93,35 @@ func stacks(app awscdk.App, p *parameters, dist string) error {
 		},
 	}
 	jwt := infra.JWT{Issuer: p.text("jwt-issuer"), Audience: p.list("jwt-audience"), ScopeClaim: p.text("jwt-scope-claim")}
-	if jwt.Issuer != "" || jwt.Audience != nil || jwt.ScopeClaim != "" {
+	p.together("jwt-issuer", "jwt-audience")
+	if jwt.Issuer != "" {
 		api.JWT = &jwt
+	} else {
+		p.exclude("there is no pawl:jwt-issuer", "jwt-scope-claim")
 	}
-	if name, certificate := p.text("domain"), p.text("certificate-arn"); name+certificate != "" {
-		api.Domain = &infra.Domain{Name: name, CertificateARN: certificate}
+	p.together("domain", "certificate-arn")
+	if name := p.text("domain"); name != "" {
+		api.Domain = &infra.Domain{Name: name, CertificateARN: p.text("certificate-arn")}
 	}
+	p.text("certificate-arn")
+	p.together("rate", "burst")
 	if t := (infra.Throttle{Rate: p.number("rate"), Burst: p.integer("burst")}); t != (infra.Throttle{}) {
 		api.Throttles = map[string]infra.Throttle{"": t}
 	}
-	p.replicaKeys(&table.TableProps)
-	if err := p.err(); err != nil {
-		return err
-	}
-	if api.TableName == "" {
-		_, api.Table = infra.NewTableStack(app, "PawlTable", table)
-	}
-	infra.NewAPIStack(app, "Pawl", api)
-	return nil
+	return api
 }
 
+// rules are the limits. The end of a quarantine stays where it is when limits
+// change later, so that it must be given with the time of the restore.
 func (p *parameters) rules() lease.Rules {
-	r := lease.Rules{
-		MaxTTL:       time.Duration(p.integer("max-ttl-ms")) * time.Millisecond,
-		MaxLockDelay: time.Duration(p.integer("max-lock-delay-ms")) * time.Millisecond,
-		Skew:         time.Duration(p.integer("skew-ms")) * time.Millisecond,
+	p.together("restored-at-ms", "quarantine-end-ms")
+	return lease.Rules{
+		MaxTTL:        p.duration("max-ttl-ms", time.Millisecond),
+		MaxLockDelay:  p.duration("max-lock-delay-ms", time.Millisecond),
+		Skew:          p.duration("skew-ms", time.Millisecond),
+		RestoredAt:    p.instant("restored-at-ms"),
+		QuarantineEnd: p.instant("quarantine-end-ms"),
 	}
-	if at := p.integer("restored-at-ms"); at != 0 {
-		r.RestoredAt = time.UnixMilli(int64(at))
-	}
-	if end := p.integer("quarantine-end-ms"); end != 0 {
-		r.QuarantineEnd = time.UnixMilli(int64(end))
-	}
-	return r
 }
 
 // replicaKeys pairs the replicas with their keys.
@@ -94,7 +131,7 @@ func (p *parameters) replicaKeys(table *infra.TableProps) {
 		return
 	}
 	if len(arns) != len(table.Replicas) {
-		p.errs = append(p.errs, fmt.Errorf("%d replicas have %d keys", len(table.Replicas), len(arns)))
+		p.wrong("replica-key-arns", "has %d keys for %d replicas", len(arns), len(table.Replicas))
 		return
 	}
 	table.ReplicaKeyARNs = make(map[string]string)

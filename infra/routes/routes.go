@@ -22,7 +22,14 @@ var committed []byte
 type Route struct {
 	Key    string // a method and a path: "POST /v1/{namespace}/acquire"
 	Public bool   // for everyone; else the API's authorizer is asked
+	Throttle
 	Function
+}
+
+// A Throttle is what the gateway lets in: requests a second, and at once.
+type Throttle struct {
+	Rate  float64 `json:"ThrottlingRateLimit"`
+	Burst int     `json:"ThrottlingBurstLimit"`
 }
 
 // A Function answers calls.
@@ -57,6 +64,14 @@ func Read(template []byte) ([]Route, error) {
 		}
 		return nil
 	}
+	var stage struct{ RouteSettings map[string]Throttle }
+	for id, r := range t.Resources {
+		if r.Type == "AWS::ApiGatewayV2::Stage" {
+			if err := property(id, r.Type, &stage); err != nil {
+				return nil, err
+			}
+		}
+	}
 	var routes []Route
 	for id, r := range t.Resources {
 		if r.Type != "AWS::ApiGatewayV2::Route" {
@@ -82,12 +97,16 @@ func Read(template []byte) ([]Route, error) {
 		if err == nil {
 			err = property(of, "AWS::Lambda::Function", &function)
 		}
+		if err == nil && stage.RouteSettings[route.RouteKey].Burst == 0 {
+			err = fmt.Errorf("routes: %s has no throttle", route.RouteKey)
+		}
 		if err != nil {
 			return nil, err
 		}
 		routes = append(routes, Route{
-			Key:    route.RouteKey,
-			Public: route.AuthorizationType == "NONE",
+			Key:      route.RouteKey,
+			Public:   route.AuthorizationType == "NONE",
+			Throttle: stage.RouteSettings[route.RouteKey],
 			Function: Function{
 				ID:          of,
 				Timeout:     time.Duration(function.Timeout) * time.Second,

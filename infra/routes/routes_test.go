@@ -21,8 +21,8 @@ func TestTheDeployedRoutesAreThoseOfTheTemplate(t *testing.T) {
 		if strings.HasSuffix(r.Key, "/acquire") {
 			timeout = 29 * time.Second
 		}
-		if r.Timeout != timeout || r.Concurrency != 100 {
-			t.Errorf("%s: %+v", r.Key, r.Function)
+		if r.Timeout != timeout || r.Concurrency != 100 || r.Burst < 1 || r.Burst > 100 || r.Rate < 1 {
+			t.Errorf("%+v", r)
 		}
 	}
 	if len(all) < 8 || len(functions) != 2 {
@@ -35,8 +35,9 @@ func TestATemplateThatIsNotUnderstoodIsAnError(t *testing.T) {
 		"R": {"Type": "AWS::ApiGatewayV2::Route", "Properties": {"RouteKey": "GET /", "AuthorizationType": "NONE",
 			"Target": {"Fn::Join": ["", ["integrations/", {"Ref": "I"}]]}}},
 		"I": {"Type": "AWS::ApiGatewayV2::Integration", "Properties": {"IntegrationUri": {"Fn::GetAtt": ["F", "Arn"]}}},
+		"S": {"Type": "AWS::ApiGatewayV2::Stage", "Properties": {"RouteSettings": {"GET /": {"ThrottlingRateLimit": 0.5, "ThrottlingBurstLimit": 2}}}},
 		"F": {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": 3}}}}`
-	if all, err := Read([]byte(good)); err != nil || len(all) != 1 || all[0] != (Route{"GET /", true, Function{"F", 3 * time.Second, 0}}) {
+	if all, err := Read([]byte(good)); err != nil || len(all) != 1 || all[0] != (Route{"GET /", true, Throttle{0.5, 2}, Function{"F", 3 * time.Second, 0}}) {
 		t.Fatalf("got %+v, %v", all, err)
 	}
 	for name, change := range map[string][2]string{
@@ -46,6 +47,7 @@ func TestATemplateThatIsNotUnderstoodIsAnError(t *testing.T) {
 		"a fixed integration":  {`{"Ref": "I"}`, `"I"`},
 		"a function elsewhere": {`{"Fn::GetAtt": ["F", "Arn"]}`, `{"Fn::ImportValue": "F"}`},
 		"not a function":       {`AWS::Lambda::Function`, `AWS::Lambda::Alias`},
+		"no throttle":          {`{"GET /": {`, `{"GET /x": {`},
 		"no time limit":        {`{"Timeout": 3}`, `{"Timeout": "long"}`},
 	} {
 		if all, err := Read([]byte(strings.Replace(good, change[0], change[1], 1))); err == nil {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -31,11 +30,6 @@ type Gateway struct {
 	// at the root; any other is the first segment of every path.
 	Stage string
 
-	// Rate (requests a second) and Burst throttle the stage: what exceeds them
-	// is answered 429, whoever calls. Burst zero means unlimited.
-	Rate  float64
-	Burst int
-
 	// Timeout is how long the gateway waits for a function. Zero means 30
 	// seconds, which in AWS is also the most.
 	Timeout time.Duration
@@ -43,10 +37,6 @@ type Gateway struct {
 	// Log receives one record per request, with the reason of every refusal
 	// and failure that the client is not told, as a warning. Nil discards them.
 	Log *slog.Logger
-
-	mu     sync.Mutex
-	tokens float64 // what is left of Burst, as of refill
-	refill time.Time
 }
 
 // An Authorizer decides who is calling, by a request and its body, which has
@@ -99,8 +89,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, id string) (*res
 	if route == nil {
 		return nil, refuse(http.StatusNotFound, "no route")
 	}
-	if !g.admit(time.Now()) {
-		return nil, refuse(http.StatusTooManyRequests, "stage throttled")
+	if !route.Throttle.admit(time.Now()) {
+		return nil, refuse(http.StatusTooManyRequests, "route throttled")
 	}
 	var authorizer map[string]any
 	if g.Authorizer != nil && !route.Public {
@@ -145,26 +135,6 @@ func failure(err error) *response {
 		resp.header.Set("Www-Authenticate", refusal.Challenge)
 	}
 	return resp
-}
-
-// admit takes a token from the bucket that Rate fills up to Burst.
-func (g *Gateway) admit(now time.Time) bool {
-	if g.Burst == 0 {
-		return true
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.refill.IsZero() {
-		g.tokens = float64(g.Burst)
-	} else {
-		g.tokens = min(g.tokens+now.Sub(g.refill).Seconds()*g.Rate, float64(g.Burst))
-	}
-	g.refill = now
-	if g.tokens < 1 {
-		return false
-	}
-	g.tokens--
-	return true
 }
 
 // requestID returns an id of the form that HTTP APIs use: 15 characters and "=".

@@ -92,10 +92,12 @@ func TestWhatTheAuthorizerRefusesDoesNotReachTheFunction(t *testing.T) {
 	}
 }
 
-func TestAThrottledStageAnswersTooManyRequests(t *testing.T) {
+func TestAThrottledRouteAnswersTooManyRequests(t *testing.T) {
 	t.Parallel()
 	g, _, srv := newGateway(t)
-	g.Burst, g.Rate = 2, 1e-6
+	for i := range g.Routes {
+		g.Routes[i].Throttle = &Throttle{Burst: 2, Rate: 1e-6}
+	}
 	for range 2 {
 		if resp, _ := get(t, srv.URL+"/v1"); resp.StatusCode != 200 {
 			t.Errorf("within the burst: %s", resp.Status)
@@ -107,7 +109,7 @@ func TestAThrottledStageAnswersTooManyRequests(t *testing.T) {
 
 func TestTheBurstRefillsAtTheRate(t *testing.T) {
 	t.Parallel()
-	g := &Gateway{Rate: 2, Burst: 3}
+	throttle := &Throttle{Rate: 2, Burst: 3}
 	now := time.Now()
 	for i, c := range []struct {
 		after time.Duration
@@ -118,7 +120,7 @@ func TestTheBurstRefillsAtTheRate(t *testing.T) {
 		{time.Hour, true}, {0, true}, {0, true}, {0, false}, // no more than the burst
 	} {
 		now = now.Add(c.after)
-		if got := g.admit(now); got != c.want {
+		if got := throttle.admit(now); got != c.want {
 			t.Errorf("request %d: %v, want %v", i, got, c.want)
 		}
 	}

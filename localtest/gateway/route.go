@@ -16,6 +16,9 @@ type Route struct {
 	// Public routes are open to everyone.
 	Public bool
 
+	// Throttle is the route's own; a stage has none for all. Nil means unlimited.
+	Throttle *Throttle
+
 	Lambda *Lambda
 }
 

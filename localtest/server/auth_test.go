@@ -106,7 +106,7 @@ func (tampered) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestWithJWTAScopeIsNeededForEachAction(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key.pem")
-	url, log := serve(t, "AUTH", "jwt", "JWT_KEY", file)
+	url, log := serve(t, "AUTH", "jwt", "JWT_KEY", file, "THROTTLE", "off")
 	token := func(scopes string) bearer {
 		var text strings.Builder
 		s := settings{getenv: func(name string) string { return map[string]string{"JWT_KEY": file, "USER": "alice"}[name] }}
@@ -143,7 +143,7 @@ func TestWithJWTAScopeIsNeededForEachAction(t *testing.T) {
 // What AWS's authorizer lets through need not name anybody.
 func TestWithJWTATokenThatNamesNobodyMayDoNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key.pem")
-	url, log := serve(t, "AUTH", "jwt", "JWT_KEY", file)
+	url, log := serve(t, "AUTH", "jwt", "JWT_KEY", file, "THROTTLE", "off")
 	key, err := (settings{getenv: func(string) string { return file }}).key()
 	if err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func prepare(t testing.TB) (bootstrap string, env []string) {
 		t.Fatal(err)
 	}
 	s := settings{getenv: func(string) string { return "" }}
-	env, err := s.functionEnv(t.Context(), db, functions.API{Table: "emulated", Auth: functions.IAM})
+	env, err := s.functionEnv(t.Context(), db, functions.API{Table: "emulated", Auth: functions.IAM, Metrics: "Pawl/local"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,8 @@
 //	           AWS_SECRET_ACCESS_KEY, any that you make up, for AWS_REGION
 //	           (default us-east-1)
 //	           jwt: JWT_KEY is the file of an RSA key, made if it is missing
+//	THROTTLE   on (default): more calls than AWS would let in are refused with
+//	           429; off: for tests with more load than a deployment is made for
 //
 // and the variables of package localtest for the DynamoDB engine, and of
 // functions/api for its limits. It logs why a call was refused at the gateway,

@@ -54,6 +54,10 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	if err != nil {
 		return nil, err
 	}
+	throttled, err := s.throttled()
+	if err != nil {
+		return nil, err
+	}
 	service := new(service)
 	defer func() {
 		if err != nil {
@@ -74,14 +78,24 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	if err := dynamolease.CreateTable(ctx, dynamolease.NewClient(db.Options()), table); err != nil {
 		return nil, err
 	}
-	env, err := s.functionEnv(ctx, db, functions.API{Table: table, Auth: auth})
+	env, err := s.functionEnv(ctx, db, functions.API{Table: table, Auth: auth, Metrics: "Pawl/local"})
 	if err != nil {
 		return nil, err
 	}
-	if service.handler, err = service.gateway(authorizer, bootstrap, env, log); err != nil {
+	if service.handler, err = service.gateway(authorizer, throttled, bootstrap, env, log); err != nil {
 		return nil, err
 	}
 	return service, nil
+}
+
+// throttled reports whether the gateway refuses what it would refuse in AWS.
+func (s settings) throttled() (bool, error) {
+	switch v := s.get("THROTTLE", "on"); v {
+	case "on", "off":
+		return v == "on", nil
+	default:
+		return false, fmt.Errorf("THROTTLE is %q, want on or off", v)
+	}
 }
 
 // build compiles the function as it is deployed, but for this machine.
@@ -127,7 +141,7 @@ func (s settings) functionEnv(ctx context.Context, db *localtest.DynamoDB, api f
 // gateway puts the function behind the routes that are deployed, as the template
 // of the API stack has them: twice, so that what waits for locks never takes the
 // processes that holders need.
-func (s *service) gateway(a gateway.Authorizer, bootstrap string, env []string, log io.Writer) (http.Handler, error) {
+func (s *service) gateway(a gateway.Authorizer, throttled bool, bootstrap string, env []string, log io.Writer) (http.Handler, error) {
 	deployed, err := routes.Deployed()
 	if err != nil {
 		return nil, err
@@ -149,7 +163,11 @@ func (s *service) gateway(a gateway.Authorizer, bootstrap string, env []string, 
 			lambdas[r.Function] = l
 			s.closers = append(s.closers, l.Close)
 		}
-		g.Routes = append(g.Routes, gateway.Route{Key: r.Key, Public: r.Public, Lambda: l})
+		route := gateway.Route{Key: r.Key, Public: r.Public, Lambda: l}
+		if throttled {
+			route.Throttle = &gateway.Throttle{Rate: r.Rate, Burst: r.Burst}
+		}
+		g.Routes = append(g.Routes, route)
 	}
 	return g, nil
 }

@@ -82,7 +82,7 @@ func (l *log) String() string {
 }
 
 func TestTheServiceKeepsThePromises(t *testing.T) {
-	url, _ := serve(t)
+	url, _ := serve(t, "THROTTLE", "off") // it tests the service, and not what a deployment lets in
 	c := client(url, connections())
 	// In a group of their own, so that the service outlives the parallel ones.
 	t.Run("promises", func(t *testing.T) {
@@ -100,7 +100,7 @@ func rounds() int {
 }
 
 func TestSixtyFourCallersNeverHoldOneLockAtOnce(t *testing.T) {
-	url, _ := serve(t)
+	url, _ := serve(t, "THROTTLE", "off") // they come at once, each time that a lease ends
 	for round := range rounds() {
 		h := leasetest.Hammer{
 			Service: client(url, connections()),
@@ -135,7 +135,7 @@ func TestSixtyFourCallersNeverHoldOneLockAtOnce(t *testing.T) {
 
 // The line as the deployed function writes it, with its metrics.
 func TestACallLogsAtMost4KBWhateverACallerWrites(t *testing.T) {
-	url, log := serve(t)
+	url, log := serve(t, "THROTTLE", "off")
 	n := 0
 	for _, text := range []string{strings.Repeat("\u2028", 5000), strings.Repeat(`\u0000`, 2500), strings.Repeat(`\"`, 255), strings.Repeat("\u202e", 85), strings.Repeat("\u00ad", 127)} {
 		for action, body := range map[string]string{

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
@@ -98,12 +99,12 @@ func TestAnyLanguageCanTakeALock(t *testing.T) {
 // refused.
 func TestTheCallOfTheREADMEIsSigned(t *testing.T) {
 	needed(t, "curl")
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../infra/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var call string
-	for _, block := range blocks(section(t, string(readme), "## Deploy")) {
+	for _, block := range blocks(section(t, string(readme), "## Call it")) {
 		if _, after, found := strings.Cut(block.text, "\ncurl "); found {
 			call = "curl " + after
 		}
@@ -182,29 +183,49 @@ func TestMakeServeSaysWhyItRefuses(t *testing.T) {
 	}
 }
 
-// TestTheWalkThroughOfTheREADME runs the README's commands as they stand there,
-// in one shell, and compares what they print with what it says they print. "…"
-// stands for anything.
-func TestTheWalkThroughOfTheREADME(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// The walk through every call, on the service that make serve starts.
+func TestTheWalkThroughEveryCall(t *testing.T) {
+	s := makeServe(t, "ADDR=127.0.0.1:0")
+	walkThrough(t, readyLine.FindStringSubmatch(s.ready)[1], "../../pkg/lease/httplease/README.md", "## A walk through every call", 7)
+}
+
+// The first minute of the README, on a service in memory.
+func TestTheFirstMinuteOfTheREADME(t *testing.T) {
+	s := settings{memory: true, getenv: func(string) string { return "" }}
+	service, err := s.start(t.Context(), new(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := makeServe(t, "ADDR=127.0.0.1:0")
-	address := readyLine.FindStringSubmatch(s.ready)[1]
+	server := httptest.NewServer(service.handler)
+	defer server.Close()
+	walkThrough(t, server.URL, "../../README.md", "## The first minute", 3)
+}
+
+// walkThrough runs the commands of a section as they stand there, in one shell,
+// and compares what they print with what the section says they print. "…" stands
+// for anything. A command that starts a server is not run.
+func walkThrough(t *testing.T, address, file, heading string, steps int) {
+	t.Helper()
+	readme, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const mark = "=== end of step ==="
 	var script strings.Builder
 	var want []string
-	for _, block := range blocks(section(t, string(readme), "## Walk through")) {
+	for _, block := range blocks(section(t, string(readme), heading)) {
 		switch block.language {
 		case "sh":
+			if strings.HasPrefix(block.text, "go run ") || strings.HasPrefix(block.text, "python3 ") {
+				continue
+			}
 			script.WriteString(strings.ReplaceAll(block.text, "http://127.0.0.1:8080", address) + "\necho; echo '" + mark + "'\n")
 			want = append(want, "")
 		case "http", "json":
 			want[len(want)-1] = block.text
 		}
 	}
-	if len(want) < 6 {
+	if len(want) < steps {
 		t.Fatalf("found only %d steps", len(want))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -216,14 +237,14 @@ func TestTheWalkThroughOfTheREADME(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	steps := strings.Split(string(out), mark+"\n")
+	printed := strings.Split(string(out), mark+"\n")
 	last := int64(0)
 	for i, w := range want {
-		got := strings.TrimSpace(strings.ReplaceAll(steps[i], "\r", ""))
+		got := strings.TrimSpace(strings.ReplaceAll(printed[i], "\r", ""))
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(w), "\n…\n", "\n(.*\n)?") // any lines, or none
 		pattern = "(?s)^" + strings.ReplaceAll(pattern, "…", ".*") + "$"
 		if !regexp.MustCompile(pattern).MatchString(got) {
-			t.Errorf("step %d printed\n%s\nand the README says\n%s", i+1, got, w)
+			t.Errorf("step %d printed\n%s\nand %s says\n%s", i+1, got, file, w)
 		}
 		if token := regexp.MustCompile(`"token":(\d+),"lease_id"`).FindStringSubmatch(got); token != nil {
 			n, _ := strconv.ParseInt(token[1], 10, 64)
@@ -239,7 +260,7 @@ func TestTheWalkThroughOfTheREADME(t *testing.T) {
 func section(t *testing.T, text, heading string) string {
 	_, after, found := strings.Cut(text, "\n"+heading+"\n")
 	if !found {
-		t.Fatalf("the README has no %q", heading)
+		t.Fatalf("there is no %q", heading)
 	}
 	body, _, _ := strings.Cut(after, "\n## ")
 	return body

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 )
@@ -67,7 +68,12 @@ func (s *Stage) Play(ctx context.Context, guarded bool) (late error, intact bool
 	if err != nil {
 		return nil, false, err
 	}
-	if late != nil {
+	switch {
+	case late == nil:
+		fmt.Println("worker-1 was told that its write was taken")
+	case strings.Contains(late.Error(), fence.ErrStale.Error()):
+		fmt.Println("worker-1 was refused:", late)
+	default:
 		fmt.Println("worker-1 ended with:", late)
 	}
 	text, intact, err := s.Outcome(ctx)

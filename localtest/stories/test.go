@@ -19,6 +19,9 @@ func Test(t *testing.T, s *Stage) {
 	if intact || late != nil {
 		t.Errorf("without the guard: intact is %v, and worker-1 ended with %v; the story shows nothing", intact, late)
 	}
+	if text, _, err := s.Outcome(t.Context()); err != nil || !strings.HasPrefix(text, "lost update: ") {
+		t.Errorf("the loss is told as %q, error %v", text, err)
+	}
 	rounds, err := strconv.Atoi(os.Getenv("ROUNDS"))
 	if err != nil {
 		rounds = 10

@@ -35,6 +35,10 @@ const (
 	panicked = `{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the service failed; the request may have taken effect","code":"outcome_unknown"}`
 )
 
+// Panicked is the message of the log record that a panic leaves: the function
+// itself does not fail.
+const Panicked = "apigw: handler panicked"
+
 // Handler returns the function to give to lambda.Start. Each event is one call
 // of h; the function is safe for concurrent use if h is.
 //
@@ -58,7 +62,7 @@ func serve(ctx context.Context, h http.Handler, e *Event) (res events.APIGateway
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			slog.ErrorContext(ctx, "apigw: handler panicked", "panic", fmt.Sprint(v), "request_id", e.RequestContext.RequestID,
+			slog.ErrorContext(ctx, Panicked, "panic", fmt.Sprint(v), "request_id", e.RequestContext.RequestID,
 				"method", e.RequestContext.HTTP.Method, "path", e.RawPath, "stack", string(debug.Stack()))
 			res = problem(http.StatusInternalServerError, panicked, head)
 		}

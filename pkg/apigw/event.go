@@ -7,12 +7,13 @@ package apigw
 // It stands in for the type in package events, which refuses a whole event when
 // one claim of a token is not a string.
 type Event struct {
-	Version         string            `json:"version"`           // "2.0"
-	RouteKey        string            `json:"routeKey"`          // "$default", or a method and the path of a route
-	RawPath         string            `json:"rawPath"`           // decoded, with the stage or an API mapping in front, or neither
-	RawQueryString  string            `json:"rawQueryString"`    // as the client sent it, without "?"
-	Cookies         []string          `json:"cookies,omitempty"` // taken out of the headers, each "name=value"
-	Headers         map[string]string `json:"headers"`           // names in lower case, repeated values joined with commas
+	Version         string            `json:"version"`                  // "2.0"
+	RouteKey        string            `json:"routeKey"`                 // "$default", or a method and the path of a route
+	PathParameters  map[string]string `json:"pathParameters,omitempty"` // by name, what RouteKey's path has in braces
+	RawPath         string            `json:"rawPath"`                  // decoded, with the stage or an API mapping in front, or neither
+	RawQueryString  string            `json:"rawQueryString"`           // as the client sent it, without "?"
+	Cookies         []string          `json:"cookies,omitempty"`        // taken out of the headers, each "name=value"
+	Headers         map[string]string `json:"headers"`                  // names in lower case, repeated values joined with commas
 	Body            string            `json:"body,omitempty"`
 	IsBase64Encoded bool              `json:"isBase64Encoded"` // says how Body is written
 	RequestContext  struct {

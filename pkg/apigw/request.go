@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 )
@@ -78,25 +77,26 @@ func newRequest(ctx context.Context, e *Event) (*http.Request, error) {
 	return r, nil
 }
 
-// path returns the part of the path that the gateway matched with its route,
-// without the stage or the API mapping in front of it. The event does not say
-// which of the two is there, if any, but the route has a number of segments.
+// path returns what the gateway matched with its route: the pattern of the route
+// with the values that the gateway found, without the stage or the API mapping in
+// front of it. Only the gateway knows where those end, and it is the gateway that
+// has authorized the values: they are never found here.
 func (e *Event) path() string {
 	_, pattern, _ := strings.Cut(e.RouteKey, " ")
-	wanted, got := strings.Split(pattern, "/"), strings.Split(e.RawPath, "/")
-	if front := len(got) - len(wanted); pattern != "" && front >= 0 && e.RawPath[0] == '/' {
-		got = append([]string{""}, got[front+1:]...)
-		if slices.EqualFunc(wanted, got, matches) {
-			return strings.Join(got, "/")
+	segments := strings.Split(pattern, "/")
+	for i, segment := range segments {
+		if name, ok := strings.CutPrefix(segment, "{"); ok {
+			value := e.PathParameters[strings.TrimSuffix(name, "}")]
+			if value == "" || strings.Contains(value, "/") {
+				pattern = "" // a greedy parameter, or a path that was decoded more than once
+			}
+			segments[i] = value
 		}
 	}
-	return routePath(e.RawPath, e.RequestContext.Stage) // the route is $default, or greedy
-}
-
-// matches reports whether a segment of a route takes a segment of a path. A
-// greedy parameter, {name+}, takes more than one.
-func matches(route, got string) bool {
-	return route == got || strings.HasPrefix(route, "{") && !strings.HasSuffix(route, "+}")
+	if path := strings.Join(segments, "/"); pattern != "" && strings.HasSuffix(e.RawPath, path) {
+		return path
+	}
+	return routePath(e.RawPath, e.RequestContext.Stage)
 }
 
 // routePath returns raw without the stage that API Gateway puts in front of it.

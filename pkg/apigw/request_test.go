@@ -140,25 +140,29 @@ func TestOnlyAWholeSegmentIsTheStage(t *testing.T) {
 
 func TestThePathIsWhatTheGatewayMatched(t *testing.T) {
 	const acquire = "POST /v1/{namespace}/acquire"
-	for _, c := range []struct{ route, stage, raw, want string }{
-		{acquire, "$default", "/v1/payments/acquire", "/v1/payments/acquire"},
-		{acquire, "$default", "/locks/v1/payments/acquire", "/v1/payments/acquire"},       // an API mapping
-		{acquire, "prod", "/locks/eu/v1/payments/acquire", "/v1/payments/acquire"},        // of two segments
-		{acquire, "prod", "/prod/v1/payments/acquire", "/v1/payments/acquire"},            // a stage
-		{acquire, "v1", "/v1/v1/acquire", "/v1/v1/acquire"},                               // a namespace that is called v1, through a domain
-		{acquire, "v1", "/v1/v1/v1/acquire", "/v1/v1/acquire"},                            // and not
-		{acquire, "$default", "/locks/v2/payments/acquire", "/locks/v2/payments/acquire"}, // never happens
-		{acquire, "$default", "payments/acquire", "payments/acquire"},
-		{acquire, "$default", "", "/"},
-		{"GET /", "prod", "/prod/", "/"},
-		{"GET /", "prod", "/prod", "/"},
-		{"GET /files/{path+}", "prod", "/prod/files/a/b", "/files/a/b"},
-		{"$default", "prod", "/prod/files/a/b", "/files/a/b"},
+	for _, c := range []struct{ route, namespace, stage, raw, want string }{
+		{acquire, "payments", "$default", "/v1/payments/acquire", "/v1/payments/acquire"},
+		{acquire, "payments", "$default", "/locks/v1/payments/acquire", "/v1/payments/acquire"}, // an API mapping
+		{acquire, "payments", "prod", "/locks/eu/v1/payments/acquire", "/v1/payments/acquire"},  // of two segments
+		{acquire, "payments", "prod", "/prod/v1/payments/acquire", "/v1/payments/acquire"},      // a stage
+		{acquire, "v1", "v1", "/v1/v1/acquire", "/v1/v1/acquire"},                               // through a domain
+		{acquire, "v1", "v1", "/v1/v1/v1/acquire", "/v1/v1/acquire"},                            // and not
+		// A namespace that the gateway has not matched is never served.
+		{acquire, "team-x/v1/payments", "$default", "/v1/team-x/v1/payments/acquire", "/v1/team-x/v1/payments/acquire"},
+		{acquire, "v1/payments", "$default", "/v1/v1/payments/acquire", "/v1/v1/payments/acquire"},
+		{acquire, "orders", "$default", "/v1/orders/v1/payments/acquire", "/v1/orders/v1/payments/acquire"},
+		{acquire, "", "$default", "/v1/payments/acquire", "/v1/payments/acquire"},
+		{acquire, "payments", "$default", "", "/"},
+		{"GET /", "", "prod", "/prod/", "/"},
+		{"GET /", "", "prod", "/prod", "/"},
+		{"GET /healthz", "", "prod", "", "/"},
+		{"GET /files/{namespace+}", "a/b", "prod", "/prod/files/a/b", "/files/a/b"},
+		{"$default", "", "prod", "/prod/files/a/b", "/files/a/b"},
 	} {
-		e := Event{RouteKey: c.route, RawPath: c.raw}
+		e := Event{RouteKey: c.route, RawPath: c.raw, PathParameters: map[string]string{"namespace": c.namespace, "namespace+": c.namespace}}
 		e.RequestContext.Stage = c.stage
 		if got := e.path(); got != c.want {
-			t.Errorf("%s, stage %q, path %q: got %q, want %q", c.route, c.stage, c.raw, got, c.want)
+			t.Errorf("%s of %q, stage %q, path %q: got %q, want %q", c.route, c.namespace, c.stage, c.raw, got, c.want)
 		}
 	}
 }

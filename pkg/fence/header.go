@@ -3,15 +3,10 @@ package fence
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // Header is the name of the field that carries a token over HTTP.
 const Header = "Fencing-Token"
-
-// MaxLock is the longest full name of a lock, in bytes: a namespace, a slash,
-// and a lock.
-const MaxLock = 63 + 1 + 512
 
 // FormatHeader returns the value of [Header]: a structured field as in RFC 9651,
 // the token an Integer and the lock a parameter of it, a Display String.
@@ -20,11 +15,8 @@ const MaxLock = 63 + 1 + 512
 //
 // It fails with [ErrInvalid] for what no lock can be called or no token be.
 func FormatHeader(lock string, t Token) (string, error) {
-	if err := Check(lock, t); err != nil {
+	if err := (Holding{Lock: lock, Token: t}).Check(); err != nil {
 		return "", err
-	}
-	if len(lock) > MaxLock || !utf8.ValidString(lock) {
-		return "", fmt.Errorf("%w: the lock's name is longer than %d bytes, or not UTF-8", ErrInvalid, MaxLock)
 	}
 	var b strings.Builder
 	b.WriteString(t.String())

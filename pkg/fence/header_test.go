@@ -34,7 +34,7 @@ func TestAHeaderThatNoLibraryWritesIsRefused(t *testing.T) {
 	for _, value := range []string{
 		"", "17", "17;", `17;lock="a/b"`, `17;lock=a`, `17;lock=%"a/b`, `17;lock=%""`, `17;lock=%"a/b";x`, `017;lock=%"a/b"`, `+17;lock=%"a/b"`,
 		`-17;lock=%"a/b"`, `0;lock=%"a/b"`, `1000000000000000;lock=%"a/b"`, `17.0;lock=%"a/b"`, ` 17;lock=%"a/b"`, `17; lock=%"a/b"`,
-		`17;lock=%"a/%C3%A9"`, `17;lock=%"a/%62"`, `17;lock=%"a/%ff"`, `17;lock=%"a/%c"`, `17;lock=%"a/%"`, `17;lock=%"a/é"`, `17, 18;lock=%"a/b"`,
+		`17;lock=%"a/%C3%A9"`, `17;lock=%"a/%62"`, `17;lock=%"a/%ff"`, `17;lock=%"a/%c"`, `17;lock=%"a/%"`, `17;lock=%"a/é"`, `17, 18;lock=%"a/b"`, `17;lock=%"a%00b"`, `17;lock=%"a%c2%85b"`,
 		`17;lock=%"` + strings.Repeat("x", fence.MaxLock+1) + `"`,
 	} {
 		if lock, token, err := fence.ParseHeader(value); !errors.Is(err, fence.ErrInvalid) {
@@ -68,15 +68,20 @@ func BenchmarkParseHeader(b *testing.B) {
 
 func TestATokenTravelsOverHTTPAndAStaleWriteComesBack(t *testing.T) {
 	stale := &fence.StaleError{Lock: "payments/é", Token: 17, Seen: 18, Resource: "orders, row 42"}
+	other := &fence.OtherLockError{Lock: "payments/é", Bound: "payments/e", Resource: "orders, row 42", NotApplied: true}
 	server := httptest.NewServer(fence.Handler{Required: true, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lock, token := fence.FromContext(r.Context())
 		if token == 17 && lock == "payments/é" {
-			if !fence.WriteStale(w, stale) {
+			if !fence.WriteRefusal(w, stale) {
 				t.Error("a stale error was not written")
 			}
 			return
 		}
-		if fence.WriteStale(w, io.EOF) {
+		if token == 19 {
+			fence.WriteRefusal(w, other)
+			return
+		}
+		if fence.WriteRefusal(w, io.EOF) {
 			t.Error("another error was written as a stale one")
 		}
 	})})
@@ -95,10 +100,19 @@ func TestATokenTravelsOverHTTPAndAStaleWriteComesBack(t *testing.T) {
 	}
 	defer a.Body.Close()
 	var got *fence.StaleError
-	if err := fence.ReadStale(a); !errors.As(err, &got) || *got != *stale {
+	if err := fence.ReadRefusal(a); !errors.As(err, &got) || *got != *stale {
 		t.Errorf("got %v, want %v", err, stale)
 	}
-	if a, err := get("payments/é", 18, fenced); err != nil || a.StatusCode != http.StatusOK || fence.ReadStale(a) != nil {
+	b, err := get("payments/é", 19, fenced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Body.Close()
+	var bound *fence.OtherLockError
+	if err := fence.ReadRefusal(b); !errors.As(err, &bound) || *bound != *other {
+		t.Errorf("got %v, want %v", err, other)
+	}
+	if a, err := get("payments/é", 18, fenced); err != nil || a.StatusCode != http.StatusOK || fence.ReadRefusal(a) != nil {
 		t.Errorf("a write that is not stale: got %v, %v", a, err)
 	}
 	if a, err := get("payments/é", 0, fenced); err != nil || a.StatusCode != http.StatusPreconditionRequired {
@@ -110,7 +124,7 @@ func TestATokenTravelsOverHTTPAndAStaleWriteComesBack(t *testing.T) {
 	for _, values := range [][]string{{"nonsense"}, {`17;lock=%"a/b"`, `17;lock=%"a/b"`}} {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 		r.Header[fence.Header] = values
-		if a, err := http.DefaultClient.Do(r); err != nil || a.StatusCode != http.StatusBadRequest || fence.ReadStale(a) != nil {
+		if a, err := http.DefaultClient.Do(r); err != nil || a.StatusCode != http.StatusBadRequest || fence.ReadRefusal(a) != nil {
 			t.Errorf("%q: got %v, %v, want 400", values, a, err)
 		}
 	}

@@ -71,30 +71,45 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A problem is an error on the wire, as in RFC 9457.
 type problem struct {
-	Type     string `json:"type"`
-	Title    string `json:"title"`
-	Status   int    `json:"status"`
-	Detail   string `json:"detail"`
-	Code     string `json:"code"`
-	Lock     string `json:"lock,omitzero"`
-	Token    Token  `json:"token,omitzero"`
-	Seen     Token  `json:"seen,omitzero"`
-	Resource string `json:"resource,omitzero"`
+	Type       string `json:"type"`
+	Title      string `json:"title"`
+	Status     int    `json:"status"`
+	Detail     string `json:"detail"`
+	Code       string `json:"code"`
+	Lock       string `json:"lock,omitzero"`
+	Token      Token  `json:"token,omitzero"`
+	Seen       Token  `json:"seen,omitzero"`
+	Bound      string `json:"bound,omitzero"`
+	Resource   string `json:"resource,omitzero"`
+	NotApplied bool   `json:"not_applied,omitzero"`
 }
 
-const stale = "stale_token"
+// Codes of the two refusals.
+const (
+	codeStale = "stale_token"
+	codeOther = "other_lock"
+)
 
-// WriteStale answers a request with 409 and the code "stale_token" if err is a
-// [StaleError], and reports whether it was.
-func WriteStale(w http.ResponseWriter, err error) bool {
-	var s *StaleError
-	if !errors.As(err, &s) {
+// WriteRefusal answers a request with 409 and the code "stale_token" if err is a
+// [StaleError], or "other_lock" if it is an [OtherLockError], and reports whether
+// it was one of them.
+func WriteRefusal(w http.ResponseWriter, err error) bool {
+	var stale *StaleError
+	var other *OtherLockError
+	switch {
+	case errors.As(err, &stale):
+		writeProblem(w, problem{
+			Status: http.StatusConflict, Code: codeStale, Detail: stale.Error(), NotApplied: stale.NotApplied,
+			Lock: stale.Lock, Token: stale.Token, Seen: stale.Seen, Resource: stale.Resource,
+		})
+	case errors.As(err, &other):
+		writeProblem(w, problem{
+			Status: http.StatusConflict, Code: codeOther, Detail: other.Error(), NotApplied: other.NotApplied,
+			Lock: other.Lock, Bound: other.Bound, Resource: other.Resource,
+		})
+	default:
 		return false
 	}
-	writeProblem(w, problem{
-		Status: http.StatusConflict, Code: stale, Detail: s.Error(),
-		Lock: s.Lock, Token: s.Token, Seen: s.Seen, Resource: s.Resource,
-	})
 	return true
 }
 
@@ -108,10 +123,10 @@ func writeProblem(w http.ResponseWriter, p problem) {
 // maxProblem is more than any problem has.
 const maxProblem = 64 << 10
 
-// ReadStale returns the [StaleError] that a response is, or nil if it is none.
-// It reads the body only of a 409 that is a problem; if that is another one, it
-// returns an error that has what the body said.
-func ReadStale(r *http.Response) error {
+// ReadRefusal returns the [StaleError] or [OtherLockError] that a response is, or
+// nil if it is none. It reads the body only of a 409 that is a problem; if that is
+// another one, it returns an error that has what the body said.
+func ReadRefusal(r *http.Response) error {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.StatusCode != http.StatusConflict || media != "application/problem+json" {
 		return nil
@@ -121,8 +136,13 @@ func ReadStale(r *http.Response) error {
 		return fmt.Errorf("fence: read the problem: %w", err)
 	}
 	var p problem
-	if err := json.Unmarshal(text, &p); err != nil || p.Code != stale {
-		return fmt.Errorf("fence: %s: %.200q", r.Status, text)
+	if err := json.Unmarshal(text, &p); err == nil {
+		switch p.Code {
+		case codeStale:
+			return &StaleError{Lock: p.Lock, Token: p.Token, Seen: p.Seen, Resource: p.Resource, NotApplied: p.NotApplied}
+		case codeOther:
+			return &OtherLockError{Lock: p.Lock, Bound: p.Bound, Resource: p.Resource, NotApplied: p.NotApplied}
+		}
 	}
-	return &StaleError{Lock: p.Lock, Token: p.Token, Seen: p.Seen, Resource: p.Resource}
+	return fmt.Errorf("fence: %s: %.200q", r.Status, text)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"testing"
 )
@@ -22,6 +23,9 @@ func TestAnObserverSeesRefusalsAndNothingElse(t *testing.T) {
 			t.Errorf("nobody sees: got %v, want %v as it was", got, err)
 		}
 	}
+	for _, again := range []error{stale, other, fmt.Errorf("again: %w", fmt.Errorf("and again: %w", stale)), errors.Join(io.EOF, other)} {
+		_ = o.See(t.Context(), again) // they have been seen
+	}
 	if len(seen) != 2 || seen[0] != stale || seen[1] != other {
 		t.Errorf("saw %v", seen)
 	}
@@ -38,9 +42,9 @@ func TestARefusalIsLoggedWithAllThatIsKnown(t *testing.T) {
 		},
 	})))
 	o(t.Context(), fmt.Errorf("ship: %w", &StaleError{Lock: "payments/orders/42", Token: 33, Seen: 34, Resource: "orders/42"}))
-	o(t.Context(), &OtherLockError{Lock: "payments/carts/42", Bound: "payments/orders/42", Resource: "orders/42"})
-	const want = `level=WARN msg="stale fencing token" exception=StaleFencingTokenException resource=orders/42 lock=payments/orders/42 token=33 seen=34
-level=WARN msg="fencing token of another lock" resource=orders/42 lock=payments/carts/42 bound=payments/orders/42
+	o(t.Context(), &OtherLockError{Lock: "payments/carts/42", Bound: "payments/orders/42", Resource: "orders/42", NotApplied: true})
+	const want = `level=WARN msg="stale fencing token" exception=StaleFencingTokenException resource=orders/42 lock=payments/orders/42 token=33 seen=34 not_applied=false
+level=WARN msg="fencing token of another lock" resource=orders/42 lock=payments/carts/42 bound=payments/orders/42 not_applied=true
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

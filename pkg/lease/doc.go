@@ -19,5 +19,7 @@
 // can; see package fence.
 //
 // [Record] is the whole protocol as pure functions. What a store does must be
-// what they say.
+// what they say. PROTOCOL.md, beside this file, says why: each attribute, each
+// clause of a condition and the attack that it answers, the times that must
+// stand in a relation, and what was verified.
 package lease

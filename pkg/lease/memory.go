@@ -49,7 +49,7 @@ func (m *Memory) Acquire(ctx context.Context, q AcquireRequest) (Lease, error) {
 
 // Renew implements [Service].
 func (m *Memory) Renew(ctx context.Context, q RenewRequest) (Lease, error) {
-	if err := firstError(m.check(), q.Validate(m.Rules)); err != nil {
+	if err := firstError(m.check(), q.Validate()); err != nil {
 		return Lease{}, err
 	}
 	r, now, _, err := m.change(ctx, q.Name, func(r Record, now Instant) (Record, error) {

@@ -123,6 +123,9 @@ func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 // Renew returns the record after the lease that q names lives to its TTL from
 // now on. It returns r itself when the lease lives that long already.
 func (r Record) Renew(now Instant, q RenewRequest, rules Rules) (Record, error) {
+	// A holder goes on asking for the TTL of its grant when a deployment has
+	// lowered the limit: its lease lives, for less.
+	q.TTL = min(q.TTL, rules.maxTTL())
 	switch {
 	case Instant(q.Token) < rules.Floor(): // the backup may have forgotten that it was broken
 		return r, new(LostError)
@@ -161,6 +164,19 @@ func (r Record) released() Record {
 	if r.LeaseID != "" {
 		r.LeaseID, r.Expires, r.Free = "", 0, r.Hold
 	}
+	return r
+}
+
+// TakenBack returns the record after the grant that r is, and that nobody was told
+// of, is taken back: nobody has to wait for a minimum hold that nobody needs, and
+// if r took over a lease that ran out, the next holder learns of it.
+func (r Record) TakenBack() Record {
+	r.Free, r.Hold = 0, 0
+	if r.PrevExpires > 0 {
+		r.Expires, r.Holder = r.PrevExpires, r.PrevHolder
+		return r
+	}
+	r.LeaseID, r.Expires = "", 0
 	return r
 }
 

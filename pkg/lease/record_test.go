@@ -177,3 +177,12 @@ func TestALeaseThatIsPrintedGivesNoSecretAway(t *testing.T) {
 		}
 	}
 }
+
+// A deployment may lower its limit while leases live.
+func TestALeaseOfAnEarlierLimitIsRenewedForLess(t *testing.T) {
+	q := lease.RenewRequest{LeaseID: held.LeaseID, Token: held.Token, TTL: time.Hour}
+	r, err := held.Renew(noon, q, lease.Rules{MaxTTL: 10 * time.Minute})
+	if err != nil || r.TTL != 10*time.Minute || r.Expires != noon+10*minute {
+		t.Errorf("got %+v, %v, want it to live for 10 minutes", r, err)
+	}
+}

@@ -18,6 +18,9 @@ type Rules struct {
 
 	// Skew is how far the clocks of two hosts may be apart, up to 60 s. A lease
 	// that ran out is granted to another only this much later. Zero means 1 s.
+	// A lease keeps the allowance of its grant, however often it is renewed: raise
+	// the skew before the clocks are let drift, and wait until the leases from
+	// before have ended.
 	Skew time.Duration
 
 	// Retention is how long an idle lock is remembered, at least 1 day: longer
@@ -137,6 +140,16 @@ func (r Rules) Open(now Instant, c *Call) error {
 // skew: then this host must not grant, renew or break.
 func (r Rules) Agree(least, most time.Duration) error {
 	if least > r.skew() || most < -r.skew() {
+		return &RetryError{Err: ErrClockSkew, After: time.Second}
+	}
+	return nil
+}
+
+// Since fails with [ErrClockSkew] when a change was made by the reading sent of
+// this host's clock, and the clock reads now after the answer: it was set back in
+// between, or so much time has passed that it may have been set forward.
+func (r Rules) Since(sent, now Instant) error {
+	if age := now.Sub(sent); age < -r.skew() || age > maxCallAge {
 		return &RetryError{Err: ErrClockSkew, After: time.Second}
 	}
 	return nil

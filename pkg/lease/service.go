@@ -81,7 +81,10 @@ type RenewRequest struct {
 	Name
 	LeaseID string
 	Token   fence.Token
-	TTL     time.Duration // from now on; as in [AcquireRequest]. Required.
+
+	// TTL is from now on: 1 s to 24 h. What is over [Rules.MaxTTL] is granted as
+	// that. Required.
+	TTL time.Duration
 }
 
 // A ReleaseRequest names the lease by what its grant returned, or by the request

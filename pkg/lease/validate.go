@@ -32,13 +32,13 @@ func (q AcquireRequest) Validate(r Rules) error {
 }
 
 // Validate returns an [InvalidError] for the first field that is out of its
-// range under r.
-func (q RenewRequest) Validate(r Rules) error {
+// range.
+func (q RenewRequest) Validate() error {
 	return firstError(
 		q.Name.Validate(),
 		validID("lease_id", q.LeaseID),
 		validToken(q.Token),
-		validDuration("ttl_ms", q.TTL, minTTL, r.maxTTL()),
+		validDuration("ttl_ms", q.TTL, minTTL, mostTTL),
 	)
 }
 

@@ -58,7 +58,7 @@ func TestOtherRequestsAreAcceptedUpToTheirLimits(t *testing.T) {
 	n := lease.Name{Namespace: "a", Lock: "b"}
 	id := lease.NewID()
 	renew := func(id string, token fence.Token, ttl time.Duration) error {
-		return lease.RenewRequest{Name: n, LeaseID: id, Token: token, TTL: ttl}.Validate(lease.Rules{MaxTTL: time.Minute})
+		return lease.RenewRequest{Name: n, LeaseID: id, Token: token, TTL: ttl}.Validate()
 	}
 	release := func(n lease.Name, id string, token fence.Token) error {
 		return lease.ReleaseRequest{Name: n, LeaseID: id, Token: token}.Validate()
@@ -71,9 +71,9 @@ func TestOtherRequestsAreAcceptedUpToTheirLimits(t *testing.T) {
 		err   error
 		field string
 	}{
-		{"renew with the largest token and the longest TTL", renew(id, fence.Max, time.Minute), ""},
+		{"renew with the largest token and the longest TTL", renew(id, fence.Max, 24*time.Hour), ""},
 		{"renew with the smallest token and the shortest TTL", renew(id, 1, time.Second), ""},
-		{"renew for longer", renew(id, 1, time.Minute+time.Millisecond), "ttl_ms"},
+		{"renew for longer", renew(id, 1, 24*time.Hour+time.Millisecond), "ttl_ms"},
 		{"renew without a TTL", renew(id, 1, 0), "ttl_ms"},
 		{"renew without a lease id", renew("", 1, time.Minute), "lease_id"},
 		{"renew without a token", renew(id, 0, time.Minute), "token"},

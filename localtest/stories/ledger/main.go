@@ -26,8 +26,11 @@ const envDSN = "STORY_DSN"
 
 var (
 	story = stories.Story{Lock: "bank/ledger", Work: book}
-	guard = sqlguard.Postgres
+	guard = &sqlguard.Guard{Dialect: sqlguard.Postgres, Observer: stories.Refused}
 )
+
+// account is the resource.
+const account = "accounts/1"
 
 // amounts are what each worker books.
 var amounts = map[string]int{"worker-1": 10, "worker-2": 25}
@@ -40,9 +43,8 @@ func book(ctx context.Context, w stories.Worker, pause func()) error {
 		return err
 	}
 	defer db.Close()
-	guard.Observer = stories.Refused
 	if w.Guarded {
-		if err := guard.Claim(ctx, db, w.Held.Lock(), w.Held.Token()); err != nil {
+		if err := guard.Claim(ctx, db, w.Held.Holding(), account); err != nil {
 			return err
 		}
 	}
@@ -57,20 +59,16 @@ func book(ctx context.Context, w stories.Worker, pause func()) error {
 	}
 	pause() // it has just looked, and all was well
 
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // does nothing after a commit
+	const update = `UPDATE account SET balance = $1 WHERE id = 1`
 	if w.Guarded {
-		if err := guard.Check(ctx, tx, w.Held.Lock(), w.Held.Token()); err != nil {
+		err = guard.Do(ctx, db, w.Held.Holding(), account, func(tx *sqlguard.Tx) error {
+			_, err := tx.ExecContext(ctx, update, balance)
 			return err
-		}
+		})
+	} else {
+		_, err = db.ExecContext(ctx, update, balance)
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE account SET balance = $1 WHERE id = 1`, balance); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
+	if err != nil {
 		return err
 	}
 	w.Log("writes %d", balance)
@@ -100,7 +98,7 @@ func stage(dsn string) *stories.Stage {
 		Env:   []string{envDSN + "=" + dsn},
 		Reset: func(ctx context.Context) error {
 			return do(ctx, func(db *sql.DB) error {
-				for _, statement := range append(guard.Schema(),
+				for _, statement := range append(guard.Statements(),
 					`DROP TABLE IF EXISTS account`,
 					`CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL)`,
 					`INSERT INTO account VALUES (1, 100)`,
@@ -119,7 +117,10 @@ func stage(dsn string) *stories.Stage {
 				var balance int
 				err := db.QueryRowContext(ctx, `SELECT balance FROM account WHERE id = 1`).Scan(&balance)
 				intact = balance == 125
-				text = fmt.Sprintf("the ledger says %d", balance)
+				text = fmt.Sprintf("the ledger says %d: the 25 that worker-2 has booked are in it", balance)
+				if !intact {
+					text = fmt.Sprintf("lost update: the ledger says %d, without the 25 that worker-2 has booked", balance)
+				}
 				return err
 			})
 			return text, intact, err

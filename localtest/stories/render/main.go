@@ -26,8 +26,9 @@ func main() {
 }
 
 const (
-	bucket = "films"
-	film   = "trailer.mp4"
+	bucket   = "films"
+	film     = "trailer.mp4"
+	finished = "4K, finished"
 )
 
 var story = stories.Story{Lock: "studio/trailer", Work: render}
@@ -41,10 +42,10 @@ func render(ctx context.Context, w stories.Worker, pause func()) error {
 	client := s3.New(server.Options())
 	picture := "720p, draft"
 	if w.Name == "worker-2" {
-		picture = "4K, finished"
+		picture = finished
 	}
 	guard := &s3guard.Guard{Client: client, Bucket: bucket, Observer: stories.Refused}
-	object := guard.Object(film, w.Held.Lock(), w.Held.Token())
+	object := guard.Object(w.Held.Holding(), film)
 	if w.Guarded {
 		if err := object.Claim(ctx); err != nil {
 			return err
@@ -99,7 +100,10 @@ func stageOn(ctx context.Context, server *localtest.S3) (*stories.Stage, error) 
 		},
 		Outcome: func(ctx context.Context) (text string, intact bool, err error) {
 			text, err = published(ctx, client)
-			return "the film is: " + text, text == "4K, finished", err
+			if text != finished {
+				return fmt.Sprintf("lost update: the film is %q, and what worker-2 published is gone", text), false, err
+			}
+			return fmt.Sprintf("the film is %q, as worker-2 published it", text), true, err
 		},
 	}, nil
 }

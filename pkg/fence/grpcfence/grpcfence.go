@@ -1,6 +1,6 @@
 // Package grpcfence carries fencing tokens over gRPC, as package fence does over
 // HTTP: from the context of the caller into the context of the handler, and a
-// stale write back to the caller as a [fence.StaleError].
+// refusal back to the caller as a [fence.StaleError] or [fence.OtherLockError].
 //
 // It is a package of its own because gRPC is heavy. It carries a token and
 // checks nothing but its form: refusing a stale one is for the guard beside the
@@ -10,6 +10,7 @@ package grpcfence
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -33,7 +34,7 @@ type Server struct {
 }
 
 // Unary puts the token of a call into the context of its handler, and turns a
-// [fence.StaleError] of the handler into FailedPrecondition.
+// refusal that the handler returns into FailedPrecondition.
 func (s Server) Unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	ctx, err := s.receive(ctx)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s Server) receive(ctx context.Context) (context.Context, error) {
 }
 
 // UnaryClient sends the token of the context along, and turns the status of a
-// stale write into a [fence.StaleError].
+// refusal into a [fence.StaleError] or [fence.OtherLockError].
 func UnaryClient(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, err := send(ctx)
 	if err != nil {
@@ -85,7 +86,7 @@ func UnaryClient(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 	return fromStatus(invoke(ctx, method, req, reply, cc, opts...))
 }
 
-// StreamClient is UnaryClient for streams. The error of a stale write comes from
+// StreamClient is UnaryClient for streams. A refusal comes from
 // receiving.
 func StreamClient(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	ctx, err := send(ctx)
@@ -115,39 +116,50 @@ func send(ctx context.Context) (context.Context, error) {
 	return metadata.AppendToOutgoingContext(ctx, key, value), nil
 }
 
-// How a stale write looks in the details of a status.
+// How a refusal looks in the details of a status.
 const (
-	reason = "STALE_TOKEN"
-	domain = "pawl"
+	reasonStale = "STALE_TOKEN"
+	reasonOther = "OTHER_LOCK"
+	domain      = "pawl"
 )
 
 func toStatus(err error) error {
-	var s *fence.StaleError
-	if !errors.As(err, &s) {
+	var stale *fence.StaleError
+	var other *fence.OtherLockError
+	info := &errdetails.ErrorInfo{Domain: domain}
+	switch {
+	case errors.As(err, &stale):
+		info.Reason = reasonStale
+		info.Metadata = map[string]string{
+			"lock": stale.Lock, "token": stale.Token.String(), "seen": stale.Seen.String(),
+			"resource": stale.Resource, "not_applied": strconv.FormatBool(stale.NotApplied),
+		}
+		err = stale
+	case errors.As(err, &other):
+		info.Reason = reasonOther
+		info.Metadata = map[string]string{
+			"lock": other.Lock, "bound": other.Bound,
+			"resource": other.Resource, "not_applied": strconv.FormatBool(other.NotApplied),
+		}
+		err = other
+	default:
 		return err
 	}
-	st, detailErr := status.New(codes.FailedPrecondition, s.Error()).WithDetails(&errdetails.ErrorInfo{
-		Reason: reason,
-		Domain: domain,
-		Metadata: map[string]string{
-			"lock": s.Lock, "token": s.Token.String(), "seen": s.Seen.String(), "resource": s.Resource,
-		},
-	})
+	st, detailErr := status.New(codes.FailedPrecondition, err.Error()).WithDetails(info)
 	if detailErr != nil {
-		return status.Error(codes.FailedPrecondition, s.Error()) // a resource that is not UTF-8
+		return status.Error(codes.FailedPrecondition, err.Error()) // a resource that is not UTF-8
 	}
 	return st.Err()
 }
 
-// A staleStatus is a stale write that is still a gRPC status, for whoever looks
-// for one.
-type staleStatus struct {
-	*fence.StaleError
+// A refusal is one that is still a gRPC status, for whoever looks for one.
+type refusal struct {
+	error
 	status *status.Status
 }
 
-func (e staleStatus) GRPCStatus() *status.Status { return e.status }
-func (e staleStatus) Unwrap() error              { return e.StaleError }
+func (e refusal) GRPCStatus() *status.Status { return e.status }
+func (e refusal) Unwrap() error              { return e.error }
 
 func fromStatus(err error) error {
 	if err == nil {
@@ -159,14 +171,21 @@ func fromStatus(err error) error {
 	}
 	for _, d := range st.Details() {
 		info, ok := d.(*errdetails.ErrorInfo)
-		if !ok || info.Reason != reason || info.Domain != domain {
+		if !ok || info.Domain != domain {
 			continue
 		}
-		token, err1 := fence.Parse(info.Metadata["token"])
-		seen, err2 := fence.Parse(info.Metadata["seen"])
-		if err1 == nil && err2 == nil {
-			s := &fence.StaleError{Lock: info.Metadata["lock"], Token: token, Seen: seen, Resource: info.Metadata["resource"]}
-			return staleStatus{s, st}
+		m := info.Metadata
+		switch info.Reason {
+		case reasonStale:
+			token, err1 := fence.Parse(m["token"])
+			seen, err2 := fence.Parse(m["seen"])
+			if err1 == nil && err2 == nil {
+				return refusal{&fence.StaleError{Lock: m["lock"], Token: token, Seen: seen, Resource: m["resource"],
+					NotApplied: m["not_applied"] == "true"}, st}
+			}
+		case reasonOther:
+			return refusal{&fence.OtherLockError{Lock: m["lock"], Bound: m["bound"], Resource: m["resource"],
+				NotApplied: m["not_applied"] == "true"}, st}
 		}
 	}
 	return err

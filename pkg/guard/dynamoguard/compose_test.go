@@ -2,8 +2,10 @@ package dynamoguard_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -12,21 +14,26 @@ import (
 	"github.com/pawl-lock/pawl/pkg/guard/dynamoguard"
 )
 
-var state = expression.Name("state")
-
-func is(s string) expression.ConditionBuilder { return state.Equal(expression.Value(s)) }
-
-func becomes(s string) expression.UpdateBuilder { return expression.Set(state, expression.Value(s)) }
-
 const order = "payments/orders/42"
 
-func holder(t fence.Token) dynamoguard.Guard { return dynamoguard.Guard{Lock: order, Token: t} }
+func holding(t fence.Token) fence.Holding { return fence.Holding{Lock: order, Token: t} }
+
+func (x table) guard() *dynamoguard.Guard { return &dynamoguard.Guard{Client: x.client} }
+
+func (x table) key(name string) item { return item{"id": str(name)} }
+
+// becomes is the caller's own request.
+func (x table) becomes(name, state string) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName: &x.name, Key: x.key(name), UpdateExpression: aws.String("SET #s = :s"),
+		ExpressionAttributeNames: map[string]string{"#s": "state"}, ExpressionAttributeValues: item{":s": str(state)},
+	}
+}
 
 // write writes a new state with the token, whatever the state is.
 func (x table) write(name string, token fence.Token, s string) {
 	x.Helper()
-	g := holder(token)
-	if err := x.update(x.Context(), x.client, name, g, g.Condition(), g.Stamp(becomes(s))); err != nil {
+	if _, err := x.guard().UpdateItem(x.Context(), holding(token), x.becomes(name, s)); err != nil {
 		x.Fatal(err)
 	}
 }
@@ -43,7 +50,7 @@ func (x table) wantState(name, want string) {
 		got = s.Value
 	}
 	if got != want {
-		x.Errorf("the state is %q, want %q", got, want)
+		x.Errorf("%s: the state is %q, want %q", name, got, want)
 	}
 }
 
@@ -58,26 +65,27 @@ func TestTheGuardAndTheCallersConditionMustBothHold(t *testing.T) {
 	x := newTable(t)
 	for name, c := range map[string]struct {
 		token     fence.Token
-		condition func(guard expression.ConditionBuilder) expression.ConditionBuilder
+		condition string
 		want      func(error) bool
 	}{
-		"both hold":                 {5, func(g expression.ConditionBuilder) expression.ConditionBuilder { return g.And(is("paid")) }, nil},
-		"both hold, the other way":  {5, func(g expression.ConditionBuilder) expression.ConditionBuilder { return is("paid").And(g) }, nil},
-		"only the guard":            {5, func(g expression.ConditionBuilder) expression.ConditionBuilder { return g.And(is("new")) }, isOwn},
-		"only the guard, other way": {5, func(g expression.ConditionBuilder) expression.ConditionBuilder { return is("new").And(g) }, isOwn},
-		"only the caller's":         {4, func(g expression.ConditionBuilder) expression.ConditionBuilder { return g.And(is("paid")) }, isStale},
-		"neither":                   {4, func(g expression.ConditionBuilder) expression.ConditionBuilder { return g.And(is("new")) }, isStale},
-		"an alternative of the caller": {4, func(g expression.ConditionBuilder) expression.ConditionBuilder {
-			return g.And(is("new").Or(is("paid")))
-		}, isStale},
-		"an alternative, other way": {4, func(g expression.ConditionBuilder) expression.ConditionBuilder {
-			return is("new").Or(is("paid")).And(g)
-		}, isStale},
-		"a negation": {4, func(g expression.ConditionBuilder) expression.ConditionBuilder { return is("new").Not().And(g) }, isStale},
+		"both hold":                   {5, "#s = :paid", nil},
+		"only the guard":              {5, "#s = :new", isOwn},
+		"only the caller's":           {4, "#s = :paid", isStale},
+		"neither":                     {4, "#s = :new", isStale},
+		"an alternative that holds":   {5, "#s = :new OR #s = :paid", nil},
+		"an alternative of the stale": {4, "#s = :new OR #s = :paid", isStale},
+		"a negation":                  {4, "NOT #s = :new", isStale},
 	} {
 		x.write(name, 5, "paid")
-		g := holder(c.token)
-		err := x.update(t.Context(), x.client, name, g, c.condition(g.Condition()), g.Stamp(becomes("shipped")))
+		in := x.becomes(name, "shipped")
+		in.ConditionExpression = &c.condition
+		for _, v := range []string{"paid", "new"} {
+			if strings.Contains(c.condition, ":"+v) {
+				in.ExpressionAttributeValues[":"+v] = str(v)
+			}
+		}
+		before := *in
+		_, err := x.guard().UpdateItem(t.Context(), holding(c.token), in)
 		if c.want == nil && err != nil || c.want != nil && !c.want(err) {
 			t.Errorf("%s: got error %v", name, err)
 		}
@@ -86,6 +94,51 @@ func TestTheGuardAndTheCallersConditionMustBothHold(t *testing.T) {
 		} else {
 			x.wantState(name, "paid")
 		}
+		if in.ConditionExpression != before.ConditionExpression || len(in.ExpressionAttributeNames) != 1 || in.ReturnValuesOnConditionCheckFailure != "" {
+			t.Errorf("%s: the caller's request was changed: %+v", name, in)
+		}
+	}
+}
+
+// Whatever the caller's expression is, the guard's part of it is in the right place.
+func TestEveryFormOfUpdateIsCompleted(t *testing.T) {
+	x := newTable(t)
+	for i, c := range []struct {
+		update string
+		values item
+	}{
+		{"", nil},
+		{"SET a = :v", item{":v": str("v")}},
+		{" set a=:v,b=:v", item{":v": str("v")}},
+		{"SET a = if_not_exists(a, :v), b = list_append(:l, :l)\n", item{":v": str("v"), ":l": &types.AttributeValueMemberL{}}},
+		{"REMOVE a", nil},
+		{"remove a, b SET c = :v", item{":v": str("v")}},
+		{"ADD n :n", item{":n": &types.AttributeValueMemberN{Value: "1"}}},
+		{"ADD n :n REMOVE a SET b = :v", item{":n": &types.AttributeValueMemberN{Value: "1"}, ":v": str("v")}},
+		{"DELETE tags :t\tREMOVE a", item{":t": &types.AttributeValueMemberSS{Value: []string{"t"}}}},
+		{"SET remove_ = :v, l[0] = :v REMOVE set_", item{":v": str("v")}},
+		{"SET n = n + :n REMOVE l[0]", item{":n": &types.AttributeValueMemberN{Value: "1"}}},
+	} {
+		name := c.update
+		key := item{"id": str("form " + name)}
+		if _, err := x.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &x.name, Item: item{
+			"id": key["id"], "n": &types.AttributeValueMemberN{Value: "1"}, "l": &types.AttributeValueMemberL{Value: []types.AttributeValue{str("l")}},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		in := &dynamodb.UpdateItemInput{TableName: &x.name, Key: key, ExpressionAttributeValues: c.values}
+		if i > 0 {
+			in.UpdateExpression = &c.update
+		}
+		if _, err := x.guard().UpdateItem(t.Context(), holding(6), in); err != nil {
+			t.Errorf("%q: %v", c.update, err)
+		}
+		if seen, err := x.guard().Seen(t.Context(), x.name, key); err != nil || seen[order] != 6 {
+			t.Errorf("%q: it has seen %v, error %v", c.update, seen, err)
+		}
+		if _, err := x.guard().UpdateItem(t.Context(), holding(5), in); !isStale(err) {
+			t.Errorf("%q: got error %v, want that 5 is stale", c.update, err)
+		}
 	}
 }
 
@@ -93,92 +146,141 @@ func TestInATransactionEveryItemHasItsGuard(t *testing.T) {
 	x := newTable(t)
 	x.write("a", 5, "paid")
 	x.write("b", 7, "paid")
-	ship := func(name string, token fence.Token, own expression.ConditionBuilder) (dynamoguard.Guard, types.TransactWriteItem) {
-		g := holder(token)
-		e, err := expression.NewBuilder().WithCondition(g.Condition().And(own)).WithUpdate(g.Stamp(becomes("shipped"))).Build()
-		if err != nil {
-			t.Fatal(err)
+	attempt := func(token fence.Token, condition string) error {
+		var items []types.TransactWriteItem
+		for _, name := range []string{"a", "b"} {
+			in := x.becomes(name, "shipped")
+			in.ExpressionAttributeValues[":was"] = str(condition)
+			items = append(items, types.TransactWriteItem{Update: &types.Update{
+				TableName: in.TableName, Key: in.Key, UpdateExpression: in.UpdateExpression, ConditionExpression: aws.String("#s = :was"),
+				ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+			}})
 		}
-		return g, types.TransactWriteItem{Update: &types.Update{
-			TableName: &x.name, Key: item{"id": str(name)}, UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
-			ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}}
+		_, err := x.guard().TransactWriteItems(t.Context(), holding(token), &dynamodb.TransactWriteItemsInput{TransactItems: items})
+		return err
 	}
-	attempt := func(tokenA, tokenB fence.Token, own expression.ConditionBuilder) (first, second, beyond error) {
-		ga, a := ship("a", tokenA, is("paid"))
-		gb, b := ship("b", tokenB, own)
-		_, err := x.client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{a, b}})
-		return ga.RefusedAt(t.Context(), 0, err), gb.RefusedAt(t.Context(), 1, err), gb.RefusedAt(t.Context(), 2, err)
+	var stale *fence.StaleError
+	if err := attempt(6, "paid"); !errors.As(err, &stale) || stale.Resource != x.name+"/b" || stale.Seen != 7 || !stale.NotApplied {
+		t.Errorf("6 is stale for b: got %v", err)
 	}
-	canceled := func(err error) bool {
-		var c *types.TransactionCanceledException
-		return errors.As(err, &c)
-	}
-
-	if a, b, c := attempt(5, 6, is("paid")); !canceled(a) || !isStale(b) || !canceled(c) {
-		t.Errorf("b is stale: got\n%v\n%v\n%v", a, b, c)
-	}
-	if a, b, _ := attempt(4, 6, is("paid")); !isStale(a) || !isStale(b) {
-		t.Errorf("both are stale: got\n%v\n%v", a, b)
-	}
-	if a, b, _ := attempt(5, 7, is("new")); !canceled(a) || !canceled(b) {
-		t.Errorf("the caller's condition fails: got\n%v\n%v", a, b)
+	var canceled *types.TransactionCanceledException
+	if err := attempt(7, "new"); !errors.As(err, &canceled) || !errors.Is(err, fence.ErrNotApplied) {
+		t.Errorf("the caller's condition fails: got %v", err)
 	}
 	x.wantState("a", "paid")
 	x.wantState("b", "paid")
-	if a, b, c := attempt(5, 7, is("paid")); a != nil || b != nil || c != nil {
-		t.Errorf("all is well: got\n%v\n%v\n%v", a, b, c)
+	if err := attempt(7, "paid"); err != nil {
+		t.Error(err)
 	}
 	x.wantState("a", "shipped")
 	x.wantState("b", "shipped")
 }
 
-func TestAHolderOfSeveralLocksHasEachTokenCompared(t *testing.T) {
+func TestAFenceItemGuardsPlainDeletes(t *testing.T) {
 	x := newTable(t)
-	const cart = "payments/carts/42"
-	write := func(tokenOrder, tokenCart fence.Token, s string) error {
-		g := dynamoguard.Guard{Lock: order, Token: tokenOrder, With: map[string]fence.Token{cart: tokenCart}}
-		return x.update(t.Context(), x.client, "a", g, g.Condition(), g.Stamp(becomes(s)))
+	put := func(name string) {
+		if _, err := x.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &x.name, Item: item{"id": str(name), "state": str("kept")}}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := write(100, 5, "first"); err != nil {
+	put("a")
+	put("b")
+	remove := func(token fence.Token, name string) error {
+		_, err := x.guard().TransactFenced(t.Context(), holding(token), x.name, x.key("fence/"+order), &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{{Delete: &types.Delete{TableName: &x.name, Key: x.key(name)}}},
+		})
+		return err
+	}
+	if err := remove(6, "a"); err != nil {
 		t.Fatal(err)
+	}
+	if i, err := x.get(t.Context(), x.client, "a"); err != nil || i != nil {
+		t.Errorf("a is %v, error %v, want nothing", i, err)
 	}
 	var stale *fence.StaleError
-	if err := write(100, 4, "late"); !errors.As(err, &stale) || stale.Lock != cart || stale.Token != 4 || stale.Seen != 5 {
-		t.Errorf("got error %v, want that 4 of %s is stale", err, cart)
+	if err := remove(5, "b"); !errors.As(err, &stale) || !stale.NotApplied || stale.Resource != x.name+"/fence/"+order {
+		t.Errorf("got error %v, want that 5 is stale", err)
 	}
-	if err := write(99, 6, "late"); !errors.As(err, &stale) || stale.Lock != order || stale.Token != 99 || stale.Seen != 100 {
-		t.Errorf("got error %v, want that 99 of %s is stale", err, order)
+	x.wantState("b", "kept")
+}
+
+// Before, a height was replaced by a token, and a text refused its owner for ever.
+func TestAnAttributeOfTheCallersIsNeverTakenForTheGuards(t *testing.T) {
+	x := newTable(t)
+	for name, mine := range map[string]item{
+		"a height":          {"pawl_fence": &types.AttributeValueMemberN{Value: "180"}},
+		"a text":            {"pawl_fence": str("wooden")},
+		"a lock":            {"pawl_lock": str(order)},
+		"a lock and token":  {"pawl_lock": str(order), "pawl_fence": &types.AttributeValueMemberN{Value: "1"}},
+		"a large number":    {"pawl_lock": str(order), "pawl_fence": &types.AttributeValueMemberN{Value: "1e40"}, "pawl_write": str("x")},
+		"a tombstone":       {"pawl_tombstone": &types.AttributeValueMemberBOOL{Value: true}},
+		"an id of no write": {"pawl_write": str("me")},
+	} {
+		mine["id"] = str(name)
+		if _, err := x.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &x.name, Item: mine}); err != nil {
+			t.Fatal(err)
+		}
+		_, update := x.guard().UpdateItem(t.Context(), holding(5), x.becomes(name, "late"))
+		_, put := x.guard().PutItem(t.Context(), holding(5), &dynamodb.PutItemInput{TableName: &x.name, Item: item{"id": str(name)}})
+		claim := x.guard().Claim(t.Context(), holding(5), x.name, x.key(name))
+		_, seen := x.guard().Seen(t.Context(), x.name, x.key(name))
+		for what, err := range map[string]error{"update": update, "put": put, "claim": claim, "seen": seen} {
+			if !errors.Is(err, fence.ErrInvalid) || !strings.Contains(err.Error(), "choose other names") {
+				t.Errorf("%s: %s got error %v", name, what, err)
+			}
+		}
+		now, err := x.get(t.Context(), x.client, name)
+		if err != nil || len(now) != len(mine) {
+			t.Errorf("%s: it is %v now, error %v", name, now, err)
+		}
+		other := x.guard()
+		other.Attributes = dynamoguard.Attributes{Fence: "a.b", Lock: "size", Write: "#w", Tombstone: "[t]"} // a path, a reserved word, a placeholder
+		if _, err := other.UpdateItem(t.Context(), holding(5), x.becomes(name, "right")); err != nil {
+			t.Errorf("%s: by other names: %v", name, err)
+		}
 	}
-	// One of the two may be held alone, if both are declared.
-	alone := dynamoguard.Guard{Lock: cart, Token: 7, Locks: []string{cart, order, cart}}
-	if err := x.update(t.Context(), x.client, "a", alone, alone.Condition(), alone.Stamp(becomes("alone"))); err != nil {
-		t.Error(err)
+	for _, name := range []string{"pawl_fence", "pawl_write", "pawl_tombstone"} {
+		mine := item{"id": str("put"), name: &types.AttributeValueMemberN{Value: "180"}}
+		_, err := x.guard().PutItem(t.Context(), holding(5), &dynamodb.PutItemInput{TableName: &x.name, Item: mine})
+		if !errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("a put of one's own %s: got error %v", name, err)
+		}
 	}
-	if err := write(100, 6, "late"); !isStale(err) {
-		t.Errorf("got error %v, want that 6 is stale", err)
+	copied, err := x.get(t.Context(), x.client, "a height")
+	if err == nil {
+		delete(copied, "pawl_fence")
+		_, err = x.guard().PutItem(t.Context(), holding(5), &dynamodb.PutItemInput{TableName: &x.name, Item: copied})
 	}
-	alone.Locks = nil
-	err := x.update(t.Context(), x.client, "a", alone, alone.Condition(), alone.Stamp(becomes("undeclared")))
-	var other *fence.OtherLockError
-	if !errors.As(err, &other) || other.Bound != cart+", "+order {
-		t.Errorf("got error %v, want that both locks must be declared", err)
+	if !errors.Is(err, fence.ErrInvalid) { // there it is still
+		t.Errorf("a put over an attribute of the caller's: got error %v", err)
 	}
-	x.wantState("a", "alone")
-	// A put replaces the item, so it needs both tokens.
-	both := dynamoguard.Guard{Lock: order, Token: 101, With: map[string]fence.Token{cart: 8}}
-	content := item{"id": str("a"), "state": str("put")}
-	if err := both.StampItem(content); err != nil {
-		t.Fatal(err)
+	in := x.becomes("new", "new")
+	in.ExpressionAttributeNames["#pawl_lock"] = "mine"
+	if _, err := x.guard().UpdateItem(t.Context(), holding(5), in); !errors.Is(err, fence.ErrInvalid) {
+		t.Errorf("a name of the guard's in the request: got error %v", err)
 	}
-	if err := x.put(t.Context(), x.client, both, both.Condition(), content); err != nil {
-		t.Error(err)
+}
+
+func TestAPutKeepsTheTokensOfLocksThatAreNotHeld(t *testing.T) {
+	x := newTable(t)
+	const cart = "payments/carts/42"
+	g := x.guard()
+	g.Locks = []string{order, cart}
+	put := func(h fence.Holding, state string) error {
+		_, err := g.PutItem(t.Context(), h, &dynamodb.PutItemInput{TableName: &x.name, Item: item{"id": str("a"), "state": str(state)}})
+		return err
 	}
-	if err := write(101, 7, "late"); !isStale(err) {
-		t.Errorf("got error %v, want that 7 is stale after the put", err)
+	for _, h := range []fence.Holding{holding(100), {Lock: cart, Token: 5}, holding(101)} {
+		if err := put(h, h.Lock); err != nil {
+			t.Fatal(err)
+		}
 	}
-	x.wantState("a", "put")
+	for _, h := range []fence.Holding{holding(100), {Lock: cart, Token: 4}} {
+		if err := put(h, "late"); !isStale(err) {
+			t.Errorf("%v: got error %v, want that it is stale", h, err)
+		}
+	}
+	x.wantState("a", order)
 }
 
 func TestAnItemFromBeforeTheGuardIsTakenOver(t *testing.T) {
@@ -188,14 +290,13 @@ func TestAnItemFromBeforeTheGuardIsTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := holder(5).Claim(t.Context(), x.client, x.name, item{"id": str("claimed")}); err != nil {
+	if err := x.guard().Claim(t.Context(), holding(5), x.name, x.key("claimed")); err != nil {
 		t.Fatal(err)
 	}
 	x.wantState("claimed", "old")
 	x.write("written", 5, "new")
 	for _, name := range []string{"claimed", "written"} {
-		late := holder(4)
-		if err := x.update(t.Context(), x.client, name, late, late.Condition(), late.Stamp(becomes("late"))); !isStale(err) {
+		if _, err := x.guard().UpdateItem(t.Context(), holding(4), x.becomes(name, "late")); !isStale(err) {
 			t.Errorf("%s: got error %v, want that 4 is stale", name, err)
 		}
 	}
@@ -205,58 +306,56 @@ func TestATombstoneIsNoItemToConditionsAndFilters(t *testing.T) {
 	x := newTable(t)
 	x.write("kept", 5, "paid")
 	x.write("deleted", 5, "paid")
-	g := holder(5)
-	if err := x.update(t.Context(), x.client, "deleted", g, g.Condition(), g.Tombstone(expression.Remove(state))); err != nil {
+	g := x.guard()
+	out, err := g.DeleteItem(t.Context(), holding(5), &dynamodb.DeleteItemInput{TableName: &x.name, Key: x.key("deleted"), ReturnValues: types.ReturnValueAllOld})
+	if err != nil || out.Attributes["state"].(*types.AttributeValueMemberS).Value != "paid" {
+		t.Fatalf("got %v, error %v, want what was deleted", out, err)
+	}
+	if err := g.Claim(t.Context(), holding(5), x.name, x.key("claimed")); err != nil {
 		t.Fatal(err)
-	}
-	if err := g.Claim(t.Context(), x.client, x.name, item{"id": str("claimed")}); err != nil {
-		t.Fatal(err)
-	}
-	again, err := x.get(t.Context(), x.client, "deleted")
-	if err != nil || !g.Attributes.Absent(again) {
-		t.Errorf("read %v, error %v, want a tombstone", again, err)
-	}
-	if err := g.StampItem(again); err != nil || g.Attributes.Absent(again) {
-		t.Errorf("stamped as %v, error %v, want no tombstone any more", again, err)
 	}
 	e, err := expression.NewBuilder().WithFilter(g.Attributes.IsTombstone().Not()).Build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := x.client.Scan(t.Context(), &dynamodb.ScanInput{
+	all, err := x.client.Scan(t.Context(), &dynamodb.ScanInput{
 		TableName: &x.name, FilterExpression: e.Filter(), ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
 	})
-	if err != nil || len(out.Items) != 1 || out.Items[0]["id"].(*types.AttributeValueMemberS).Value != "kept" {
-		t.Errorf("the filter leaves %v, error %v, want what was kept", out, err)
+	if err != nil || len(all.Items) != 1 || all.Items[0]["id"].(*types.AttributeValueMemberS).Value != "kept" {
+		t.Errorf("the filter leaves %v, error %v, want what was kept", all, err)
 	}
-	once := id.AttributeNotExists().Or(g.Attributes.IsTombstone())
 	for name, want := range map[string]bool{"kept": false, "deleted": true, "claimed": true, "never there": true} {
-		err := x.update(t.Context(), x.client, name, g, g.Condition().And(once), g.Stamp(becomes("created")))
+		once := x.becomes(name, "created")
+		once.ConditionExpression = aws.String("attribute_not_exists(id) OR attribute_exists(pawl_tombstone)")
+		_, err := g.UpdateItem(t.Context(), holding(5), once)
 		if want && err != nil || !want && !isOwn(err) {
 			t.Errorf("create %s: got error %v", name, err)
 		}
-		again := x.update(t.Context(), x.client, name, g, g.Condition().And(once), g.Stamp(becomes("created twice")))
-		if !isOwn(again) {
+		if _, again := g.UpdateItem(t.Context(), holding(5), once); !isOwn(again) {
 			t.Errorf("create %s again: got error %v", name, again)
 		}
 	}
 }
 
-func TestTheExampleShips(t *testing.T) {
+func TestACopyOfWhatWasReadMayBePut(t *testing.T) {
 	x := newTable(t)
-	x.write("42", 5, "paid")
-	if err := ship(t.Context(), x.client, x.name, 4); !isStale(err) {
-		t.Errorf("got error %v, want that it is stale", err)
+	g := x.guard()
+	x.write("kept", 5, "paid")
+	x.write("deleted", 5, "paid")
+	if _, err := g.DeleteItem(t.Context(), holding(5), &dynamodb.DeleteItemInput{TableName: &x.name, Key: x.key("deleted")}); err != nil {
+		t.Fatal(err)
 	}
-	x.wantState("42", "paid")
-	if err := ship(t.Context(), x.client, x.name, 6); err != nil {
-		t.Error(err)
-	}
-	x.wantState("42", "shipped")
-	if err := ship(t.Context(), x.client, x.name, 6); !isOwn(err) {
-		t.Errorf("got error %v, want that it is not paid any more", err)
-	}
-	if err := ship(t.Context(), x.client, x.name, 0); !errors.Is(err, fence.ErrInvalid) {
-		t.Errorf("got error %v, want ErrInvalid", err)
+	for _, name := range []string{"kept", "deleted"} {
+		copied, err := x.get(t.Context(), x.client, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied["state"] = str("copied")
+		for token, want := range map[fence.Token]func(error) bool{6: func(err error) bool { return err == nil }, 4: isStale} {
+			if _, err := g.PutItem(t.Context(), holding(token), &dynamodb.PutItemInput{TableName: &x.name, Item: copied}); !want(err) {
+				t.Errorf("%s by %d: got error %v", name, token, err)
+			}
+		}
+		x.wantState(name, "copied")
 	}
 }

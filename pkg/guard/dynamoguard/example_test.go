@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"os"
+	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -14,71 +16,73 @@ import (
 	"github.com/pawl-lock/pawl/pkg/guard/dynamoguard"
 )
 
-// ship is an UpdateItem of the caller's own, with a condition of its own. What
-// the guard adds is marked.
-func ship(ctx context.Context, client *dynamodb.Client, orders string, token fence.Token) error {
-	guard := dynamoguard.Guard{
-		Lock:      "payments/orders/42",
-		Token:     token,
-		Resource:  orders + "/42",
-		OnRefusal: fence.LogRefusals(slog.Default()),
-	}
-	state := expression.Name("state")
-	e, err := expression.NewBuilder().
-		WithCondition(state.Equal(expression.Value("paid")).And(guard.Condition())). // guard
-		WithUpdate(guard.Stamp(expression.Set(state, expression.Value("shipped")))). // guard
-		Build()
-	if err != nil {
-		return guard.Refused(ctx, err) // guard
-	}
-	_, err = client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                           &orders,
-		Key:                                 map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "42"}},
-		ConditionExpression:                 e.Condition(),
-		UpdateExpression:                    e.Update(),
-		ExpressionAttributeNames:            e.Names(),
-		ExpressionAttributeValues:           e.Values(),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld, // guard
+var (
+	client *dynamodb.Client // dynamodb.NewFromConfig(cfg)
+	orders = "orders"
+)
+
+// ship is an UpdateItem of the caller's own, with a condition of its own.
+func ship(ctx context.Context, h fence.Holding) error {
+	guard := &dynamoguard.Guard{Client: client}
+	_, err := guard.UpdateItem(ctx, h, &dynamodb.UpdateItemInput{
+		TableName:                &orders,
+		Key:                      dynamoguard.Item{"id": &types.AttributeValueMemberS{Value: "42"}},
+		ConditionExpression:      aws.String("#state = :paid"),
+		UpdateExpression:         aws.String("SET #state = :shipped"),
+		ExpressionAttributeNames: map[string]string{"#state": "state"},
+		ExpressionAttributeValues: dynamoguard.Item{
+			":paid": &types.AttributeValueMemberS{Value: "paid"}, ":shipped": &types.AttributeValueMemberS{Value: "shipped"},
+		},
 	})
-	return guard.Refused(ctx, err) // guard
+	return err
 }
 
 // A holder that was replaced is told so, and stops.
 func Example() {
-	var client *dynamodb.Client // the caller's
-	var token fence.Token       // of the lease
-
-	err := ship(context.Background(), client, "orders", token)
-	var failed *types.ConditionalCheckFailedException
-	switch {
-	case errors.Is(err, fence.ErrStale):
-		fmt.Println("somebody else holds the lock: stop", err)
-	case errors.As(err, &failed):
-		fmt.Println("the order is not paid")
-	case err != nil:
-		fmt.Println("unknown: the same write with the same token may be repeated", err)
+	ctx := context.Background()
+	for _, h := range []fence.Holding{ // lock.Held.Holding
+		{Lock: "payments/orders/42", Token: 34},
+		{Lock: "payments/orders/42", Token: 33},
+		{Lock: "payments/orders/42", Token: 34},
+	} {
+		err := ship(ctx, h)
+		var failed *types.ConditionalCheckFailedException
+		switch {
+		case errors.Is(err, fence.ErrStale):
+			fmt.Println(h.Token, "stops: somebody else holds the lock")
+		case errors.As(err, &failed):
+			fmt.Println("the order is not paid, or was shipped")
+		case err != nil:
+			fmt.Println("unknown: the same write by the same holder may be repeated:", err)
+		default:
+			fmt.Println("shipped by", h.Token)
+		}
 	}
+	// shipped by 34
+	// 33 stops: somebody else holds the lock
+	// the order is not paid, or was shipped
 }
 
 // A new holder that reads before it writes claims the item first: then what it
 // read stays until it writes.
 func ExampleGuard_Claim() {
-	var client *dynamodb.Client
-	var token fence.Token
-	key := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "42"}}
-
-	guard := dynamoguard.Guard{Lock: "payments/orders/42", Token: token}
-	if err := guard.Claim(context.Background(), client, "orders", key); err != nil {
+	ctx := context.Background()
+	guard := &dynamoguard.Guard{Client: client}
+	key := dynamoguard.Item{"id": &types.AttributeValueMemberS{Value: "42"}}
+	if err := guard.Claim(ctx, fence.Holding{Lock: "payments/orders/42", Token: 35}, orders, key); err != nil {
 		fmt.Println("stop", err)
 		return
 	}
 	// GetItem with ConsistentRead, then a guarded write.
+	fmt.Println(guard.Seen(ctx, orders, key))
+	// map[payments/orders/42:35] <nil>
 }
 
 // What is sent, in the words of DynamoDB.
 func ExampleGuard_Condition() {
-	guard := dynamoguard.Guard{Lock: "payments/orders/42", Token: 34}
-	e, err := expression.NewBuilder().WithCondition(guard.Condition()).Build()
+	guard := new(dynamoguard.Guard)
+	h := fence.Holding{Lock: "payments/orders/42", Token: 34}
+	e, err := expression.NewBuilder().WithCondition(guard.Condition(h)).Build()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -86,53 +90,40 @@ func ExampleGuard_Condition() {
 	fmt.Println(*e.Condition())
 	fmt.Println(e.Names())
 	// Output:
-	// ((attribute_not_exists (#0)) OR (#0 = :0)) AND ((attribute_not_exists (#1)) OR (#1 <= :1))
-	// map[#0:fence_lock #1:fence]
+	// (((attribute_not_exists (#0)) AND (attribute_not_exists (#1)) AND (NOT (attribute_exists (#2)))) AND (attribute_not_exists (#3))) OR (((#0 = :0) AND (attribute_exists (#1))) AND (#3 <= :1))
+	// map[#0:pawl_lock #1:pawl_write #2:pawl_tombstone #3:pawl_fence]
 }
 
-// Deleting is writing a tombstone, by PutItem here. An update of the caller that
-// removes attributes takes [dynamoguard.Guard.Tombstone] instead.
-func ExampleGuard_TombstoneItem() {
-	guard := dynamoguard.Guard{Lock: "payments/orders/42", Token: 34}
-	order := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "42"}}
-	if err := guard.TombstoneItem(order); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(guard.Attributes.Absent(order))
-	// Output: true
-}
-
-// Several items are changed together in a transaction, each with its guard.
-func ExampleGuard_RefusedAt() {
-	ctx := context.Background()
-	guard := dynamoguard.Guard{Lock: "payments/orders/42", Token: 34}
-	var client *dynamodb.Client
-	var order, invoice types.TransactWriteItem // made as in the first example
-
-	_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
-		TransactItems: []types.TransactWriteItem{order, invoice},
-	})
-	for i := range 2 {
-		err = guard.RefusedAt(ctx, i, err)
-	}
-	if errors.Is(err, fence.ErrStale) {
-		fmt.Println("stop", err)
+// The examples need an engine, so it is a test that runs them.
+func TestTheExamplesDoWhatTheySay(t *testing.T) {
+	x := newTable(t)
+	client, orders = x.client, x.name
+	x.write("42", 5, "paid")
+	const shipped = "shipped by 34\n33 stops: somebody else holds the lock\nthe order is not paid, or was shipped\n"
+	for _, e := range []struct {
+		run  func()
+		want string
+	}{{Example, shipped}, {ExampleGuard_Claim, "map[payments/orders/42:35] <nil>\n"}} {
+		if got := printed(t, e.run); got != e.want {
+			t.Errorf("printed %q, want %q", got, e.want)
+		}
 	}
 }
 
-// Tokens may come from whatever only grows, up to [fence.Max].
-func ExampleGuard_tokensFromElsewhere() {
-	for source, number := range map[string]int64{
-		"the create revision of a key in etcd": 1_234_567, // mutex.Header().Revision
-		"a counter in Redis":                   34,        // rdb.Incr(ctx, "payments/orders/42:token").Val()
-		"the clock in nanoseconds, no counter": 1_785_000_000_000_000_000,
-	} {
-		guard := dynamoguard.Guard{Lock: "payments/orders/42", Token: fence.Token(number)}
-		fmt.Printf("%s: %v\n", source, guard.Check())
+func printed(t *testing.T, run func()) string {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	// Unordered output:
-	// the create revision of a key in etcd: <nil>
-	// a counter in Redis: <nil>
-	// the clock in nanoseconds, no counter: invalid fencing token: 1785000000000000000, want 1 to 999999999999999
+	defer f.Close()
+	stdout := os.Stdout
+	os.Stdout = f
+	run()
+	os.Stdout = stdout
+	text, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

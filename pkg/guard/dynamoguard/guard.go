@@ -1,84 +1,88 @@
-// Package dynamoguard has DynamoDB refuse writes with a stale fencing token. A
-// [Guard] adds a condition and a few attributes to the caller's own PutItem,
-// UpdateItem or TransactWriteItems, so it costs no request of its own: the item
-// takes the write if it has seen no larger token, and remembers the token with
-// it.
-//
-//	update := guard.Stamp(expression.Set(state, shipped))
-//	condition := guard.Condition().And(state.Equal(paid))
-//
-// It protects what goes through it. BatchWriteItem takes no conditions, and a
-// plain DeleteItem, the table's TTL, a restored backup, or a write that replaces
-// the item without a stamp makes it forget the token: delete with a tombstone,
-// and keep guarded items out of TTL. A global table with eventual consistency has no order of
-// writes to guard; one Region or multi-Region strong consistency has.
 package dynamoguard
 
 import (
 	"cmp"
+	"context"
+	"errors"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 )
 
-// A Guard is the right of one lease to change one item. It is a value: make one
-// per write, or share it between writes to items of the same lock. Tokens may
-// come from Pawl or from any other counter that only grows.
+// An Item is attributes by their names, as the SDK has them.
+type Item = map[string]types.AttributeValue
+
+// A Guard guards items. It is safe for concurrent use, and must not be changed
+// after the first. All who write an item must agree on Locks and Attributes.
+//
+// Its methods fail with a [fence.StaleError] or a [fence.OtherLockError] if it
+// refuses, and with [fence.ErrInvalid] for what can be nobody's. A condition of the
+// caller's own that failed stays a ConditionalCheckFailedException or a
+// TransactionCanceledException. After any other error the write may have been made;
+// the same holder may repeat it.
 type Guard struct {
-	// Lock is the full name of the lock, "namespace/lock". Required.
-	Lock string
+	// Client reaches the tables. Required, but for the expressions.
+	Client Client
 
-	// Token is the token of the grant of Lock. Required.
-	Token fence.Token
-
-	// With has the tokens of further locks that the writer holds, by their full
-	// names. Each is compared with its own.
-	With map[string]fence.Token
-
-	// Locks are the locks whose tokens the item takes, whether this writer holds
-	// them or not. Empty means Lock and those of With. The first write binds the
-	// item to them for good; writers that declare others are refused.
+	// Locks are the full names of the locks that share every item, whether a caller
+	// holds them or not. None means those that the caller holds. See
+	// [fence.Holding.Admit] for how one is added.
 	Locks []string
 
-	// Attributes are where the item keeps what the guard knows.
+	// Attributes are where an item keeps what the guard knows.
 	Attributes Attributes
 
-	// Resource names the item in errors and logs. Empty means "DynamoDB item".
-	Resource string
-
-	// OnRefusal is told of refusals that [Guard.Refused] finds.
-	OnRefusal fence.Observer
+	// Observer is told of every refusal. Nil means nobody is.
+	Observer fence.Observer
 }
 
-// Attributes are the names of the attributes that a guard adds to an item. All
-// writers of an item must use the same.
+// A Client is what the guard needs of a [*dynamodb.Client].
+type Client interface {
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput,
+		...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput,
+		...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// Attributes are the names of the attributes that a guard adds to an item. They
+// exist together, or the item is not guarded yet: one of the caller's own by such a
+// name is never taken for the guard's, nor changed.
 type Attributes struct {
-	// Fence is the largest token seen, a number. Empty means "fence". Where an
-	// item takes the tokens of several locks there is one attribute for each,
-	// with ":" and the lock after this name.
+	// Fence is the largest token seen, a number. Empty means "pawl_fence". Where an
+	// item takes the tokens of several locks there is one attribute for each, with
+	// ":" and the lock after this name.
 	Fence string
 
 	// Lock is the lock that the item is bound to, a string, or a set of several.
-	// Empty means "fence_lock".
+	// Empty means "pawl_lock".
 	Lock string
 
-	// Tombstone is true in an item that stands for none: it was deleted, or
-	// claimed and never written. Other items lack it. Empty means
-	// "fence_tombstone".
+	// Write is the id of the last write, a string that begins with its time. Empty
+	// means "pawl_write".
+	Write string
+
+	// Tombstone is true in an item that stands for none: it was deleted, or claimed
+	// and never written. Other items lack it. Empty means "pawl_tombstone".
 	Tombstone string
 }
 
-func (a Attributes) fence() string     { return cmp.Or(a.Fence, "fence") }
-func (a Attributes) lock() string      { return cmp.Or(a.Lock, "fence_lock") }
-func (a Attributes) tombstone() string { return cmp.Or(a.Tombstone, "fence_tombstone") }
+func (a Attributes) fence() string     { return cmp.Or(a.Fence, "pawl_fence") }
+func (a Attributes) lock() string      { return cmp.Or(a.Lock, "pawl_lock") }
+func (a Attributes) write() string     { return cmp.Or(a.Write, "pawl_write") }
+func (a Attributes) tombstone() string { return cmp.Or(a.Tombstone, "pawl_tombstone") }
 
 // Absent reports whether what was read is no item: nothing, or a tombstone.
-func (a Attributes) Absent(item map[string]types.AttributeValue) bool {
+func (a Attributes) Absent(item Item) bool {
 	return len(item) == 0 || item[a.tombstone()] != nil
 }
 
-// Check returns an error that matches [fence.ErrInvalid] or [fence.ErrOtherLock]
-// unless g can be used. Without it the same comes to light when the expression is
-// built, which fails, and [Guard.Refused] says why.
-func (g Guard) Check() error { return g.terms().err }
+// ErrAnswerLost means that a write was applied, in an attempt whose answer was
+// lost, and that what it was to return is not known.
+var ErrAnswerLost = errors.New("the write was applied, and its answer was lost")

@@ -3,8 +3,8 @@ package dynamoguard_test
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,82 +19,57 @@ import (
 	"github.com/pawl-lock/pawl/pkg/guard/guardtest"
 )
 
-func TestAnInvalidGuardBuildsNothing(t *testing.T) {
+func TestAnInvalidHoldingSendsAndBuildsNothing(t *testing.T) {
+	g := &dynamoguard.Guard{Locks: []string{"a/b", "a/c"}} // no client: what is sent, panics
 	for name, c := range map[string]struct {
-		g    dynamoguard.Guard
+		h    fence.Holding
 		want error
 	}{
-		"no token":                     {dynamoguard.Guard{Lock: "a/b"}, fence.ErrInvalid},
-		"no lock":                      {dynamoguard.Guard{Token: 1}, fence.ErrInvalid},
-		"too large a token":            {dynamoguard.Guard{Lock: "a/b", Token: fence.Max + 1}, fence.ErrInvalid},
-		"a second lock without token":  {dynamoguard.Guard{Lock: "a/b", Token: 1, With: map[string]fence.Token{"a/c": 0}}, fence.ErrInvalid},
-		"a second lock without name":   {dynamoguard.Guard{Lock: "a/b", Token: 1, With: map[string]fence.Token{"": 1}}, fence.ErrInvalid},
-		"two tokens of a lock":         {dynamoguard.Guard{Lock: "a/b", Token: 1, With: map[string]fence.Token{"a/b": 2}}, fence.ErrInvalid},
-		"a declared lock without name": {dynamoguard.Guard{Lock: "a/b", Token: 1, Locks: []string{"a/b", ""}}, fence.ErrInvalid},
-		"a lock that is not declared":  {dynamoguard.Guard{Lock: "a/b", Token: 1, Locks: []string{"a/c"}}, fence.ErrOtherLock},
-		"another that is not declared": {dynamoguard.Guard{Lock: "a/b", Token: 1, With: map[string]fence.Token{"a/c": 1}, Locks: []string{"a/b"}}, fence.ErrOtherLock},
+		"no token":                    {fence.Holding{Lock: "a/b"}, fence.ErrInvalid},
+		"no lock":                     {fence.Holding{Token: 1}, fence.ErrInvalid},
+		"a name that is none":         {fence.Holding{Lock: "a/\xff", Token: 1}, fence.ErrInvalid},
+		"a lock that is not declared": {fence.Holding{Lock: "a/d", Token: 1}, fence.ErrOtherLock},
 	} {
-		if err := c.g.Check(); !errors.Is(err, c.want) {
-			t.Errorf("%s: got error %v, want %v", name, err, c.want)
+		_, update := g.UpdateItem(t.Context(), c.h, new(dynamodb.UpdateItemInput))
+		_, put := g.PutItem(t.Context(), c.h, new(dynamodb.PutItemInput))
+		_, transact := g.TransactWriteItems(t.Context(), c.h, new(dynamodb.TransactWriteItemsInput))
+		reset := g.Reset(t.Context(), c.h, "orders", nil)
+		for _, err := range []error{update, put, transact, reset} {
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: got error %v, want %v", name, err, c.want)
+			}
 		}
 		for part, b := range map[string]expression.Builder{
-			"condition": expression.NewBuilder().WithCondition(c.g.Condition()),
-			"stamp":     expression.NewBuilder().WithUpdate(c.g.Stamp(expression.UpdateBuilder{})),
-			"tombstone": expression.NewBuilder().WithUpdate(c.g.Tombstone(expression.UpdateBuilder{})),
+			"condition": expression.NewBuilder().WithCondition(g.Condition(c.h)),
+			"stamp":     expression.NewBuilder().WithUpdate(g.Stamp(c.h, expression.UpdateBuilder{})),
+			"tombstone": expression.NewBuilder().WithUpdate(g.Tombstone(c.h, expression.UpdateBuilder{})),
 		} {
 			_, err := b.Build()
-			if err == nil || !errors.Is(c.g.Refused(t.Context(), err), c.want) || !errors.Is(c.g.RefusedAt(t.Context(), 0, err), c.want) {
+			if err == nil || !errors.Is(g.Refused(t.Context(), c.h, "row", err), c.want) || !errors.Is(g.RefusedAt(t.Context(), c.h, "row", 0, err), c.want) {
 				t.Errorf("%s: the %s was built with error %v, want %v", name, part, err, c.want)
 			}
 		}
-		content := item{"id": str("a")}
-		if err := errors.Join(c.g.StampItem(content), c.g.TombstoneItem(content)); !errors.Is(err, c.want) || len(content) != 1 {
-			t.Errorf("%s: stamped as %v with error %v, want %v", name, content, err, c.want)
-		}
-	}
-	content := item{"id": str("a")}
-	partly := dynamoguard.Guard{Lock: "a/b", Token: 1, Locks: []string{"a/b", "a/c"}}
-	if err := errors.Join(partly.StampItem(content), partly.TombstoneItem(content)); !errors.Is(err, fence.ErrInvalid) || len(content) != 1 {
-		t.Errorf("a put that forgets a token: stamped as %v with error %v", content, err)
 	}
 }
 
-func TestTheAttributesMayHaveOtherNames(t *testing.T) {
-	x := newTable(t)
-	g := holder(5)
-	g.Attributes = dynamoguard.Attributes{Fence: "a.b", Lock: "size", Tombstone: "#t"} // a path, a reserved word, a placeholder
-	key := item{"id": str("a")}
-	if err := g.Claim(t.Context(), x.client, x.name, key); err != nil {
-		t.Fatal(err)
-	}
-	i, err := x.get(t.Context(), x.client, "a")
-	if got := slices.Sorted(maps.Keys(i)); err != nil || !slices.Equal(got, []string{"#t", "a.b", "id", "size"}) {
-		t.Errorf("the item has %q, error %v", got, err)
-	}
-	if !g.Attributes.Absent(i) || g.Attributes.Absent(key) {
-		t.Error("a tombstone and an item are taken for each other")
-	}
-	g.Token = 4
-	if err := g.Claim(t.Context(), x.client, x.name, key); !isStale(err) {
-		t.Errorf("got error %v, want that it is stale", err)
-	}
-}
-
-func TestARefusalNamesTheResourceAndIsObserved(t *testing.T) {
+func TestARefusalNamesTheItemAndIsObservedOnce(t *testing.T) {
 	x := newTable(t)
 	x.write("a", 5, "paid")
 	var observed []error
-	g := dynamoguard.Guard{Lock: order, Token: 4, Resource: "orders/42", OnRefusal: func(_ context.Context, err error) { observed = append(observed, err) }}
-	err := x.update(t.Context(), x.client, "a", g, g.Condition(), g.Stamp(becomes("shipped")))
+	g := x.guard()
+	g.Observer = func(_ context.Context, err error) { observed = append(observed, err) }
+	_, err := g.UpdateItem(t.Context(), holding(4), x.becomes("a", "shipped"))
 	var stale *fence.StaleError
-	if want := (fence.StaleError{Lock: order, Token: 4, Seen: 5, Resource: "orders/42"}); !errors.As(err, &stale) || *stale != want {
-		t.Errorf("got error %v, want %+v", err, want)
+	if !errors.As(err, &stale) || stale.Resource != x.name+"/a" || stale.Seen != 5 || stale.NotApplied {
+		t.Errorf("got error %v, want that 4 is stale for %s/a", err, x.name)
 	}
-	g.Lock = "payments/carts/42"
-	err = x.update(t.Context(), x.client, "a", g, g.Condition(), g.Stamp(becomes("shipped")))
+	_, err = g.UpdateItem(t.Context(), fence.Holding{Lock: "payments/carts/42", Token: 9}, x.becomes("a", "shipped"))
 	var other *fence.OtherLockError
-	if want := (fence.OtherLockError{Lock: g.Lock, Bound: order, Resource: "orders/42"}); !errors.As(err, &other) || *other != want {
-		t.Errorf("got error %v, want %+v", err, want)
+	if !errors.As(err, &other) || other.Bound != order {
+		t.Errorf("got error %v, want that it is bound to %s", err, order)
+	}
+	for i := range 4 { // as whoever looks for the item that was refused
+		_ = g.RefusedAt(t.Context(), holding(4), "a", i, stale)
 	}
 	if len(observed) != 2 || observed[0] != error(stale) || observed[1] != error(other) {
 		t.Errorf("observed %v", observed)
@@ -104,19 +79,18 @@ func TestARefusalNamesTheResourceAndIsObserved(t *testing.T) {
 func TestWithoutTheOldItemARefusalIsStillNoSuccess(t *testing.T) {
 	x := newTable(t)
 	x.write("a", 5, "paid")
-	g := holder(4)
-	e, err := expression.NewBuilder().WithCondition(g.Condition()).WithUpdate(g.Stamp(becomes("shipped"))).Build()
+	g, h := x.guard(), holding(4)
+	e, err := expression.NewBuilder().WithCondition(g.Condition(h)).WithUpdate(g.Stamp(h, expression.UpdateBuilder{})).Build()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = x.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &x.name, Key: item{"id": str("a")}, UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
+		TableName: &x.name, Key: x.key("a"), UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
 		ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
 	})
-	if err := g.Refused(t.Context(), err); !isOwn(err) {
+	if err := g.Refused(t.Context(), h, "a", err); !isOwn(err) {
 		t.Errorf("got error %v, want the condition that failed", err)
 	}
-	x.wantState("a", "paid")
 }
 
 // through returns the table as seen through a proxy, by a client that tries once.
@@ -131,8 +105,8 @@ func (x table) through() (table, *faultproxy.Proxy) {
 func TestAnAnswerThatIsLostIsNeitherSuccessNorRefusal(t *testing.T) {
 	x, p := newTable(t).through()
 	write := func(token fence.Token, s string) error {
-		g := holder(token)
-		return x.update(t.Context(), x.client, "a", g, g.Condition(), g.Stamp(becomes(s)))
+		_, err := x.guard().UpdateItem(t.Context(), holding(token), x.becomes("a", s))
+		return err
 	}
 	for name, c := range map[string]struct {
 		fault faultproxy.Fault
@@ -148,7 +122,7 @@ func TestAnAnswerThatIsLostIsNeitherSuccessNorRefusal(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Next("UpdateItem", c.fault)
-		if err := write(5, "after"); err == nil || errors.Is(err, fence.ErrStale) || errors.Is(err, fence.ErrOtherLock) || errors.Is(err, fence.ErrInvalid) {
+		if err := write(5, "after"); err == nil || fence.Refused(err) || errors.Is(err, fence.ErrNotApplied) {
 			t.Errorf("%s: got error %v", name, err)
 		}
 		x.wantState("a", c.state)
@@ -156,6 +130,50 @@ func TestAnAnswerThatIsLostIsNeitherSuccessNorRefusal(t *testing.T) {
 			t.Errorf("%s: repeat: %v", name, err)
 		}
 	}
+}
+
+// The SDK sends again by itself. What adds up must not do so twice.
+func TestAWriteThatTheSDKSendsAgainIsMadeOnce(t *testing.T) {
+	x := newTable(t)
+	add := func(name string, values types.ReturnValue, between func()) (*dynamodb.UpdateItemOutput, error) {
+		g := x.guard()
+		g.Client = hooked(x.client, func(send func() (*http.Response, error)) (*http.Response, error) {
+			a, err := send()
+			if err == nil {
+				_ = a.Body.Close()
+			}
+			between()
+			return nil, io.ErrUnexpectedEOF
+		})
+		return g.UpdateItem(t.Context(), holding(5), &dynamodb.UpdateItemInput{
+			TableName: &x.name, Key: x.key(name), UpdateExpression: aws.String("ADD n :one"), ReturnValues: values,
+			ExpressionAttributeValues: item{":one": &types.AttributeValueMemberN{Value: "1"}},
+		})
+	}
+	count := func(name, want string) {
+		t.Helper()
+		if i, err := x.get(t.Context(), x.client, name); err != nil || i["n"].(*types.AttributeValueMemberN).Value != want {
+			t.Errorf("%s: counted %v, error %v, want %s", name, i["n"], err, want)
+		}
+	}
+	nothing := func() {}
+	if _, err := add("a", "", nothing); err != nil {
+		t.Error(err)
+	}
+	count("a", "1")
+	if out, err := add("a", types.ReturnValueAllNew, nothing); err != nil || out.Attributes["n"].(*types.AttributeValueMemberN).Value != "2" {
+		t.Errorf("got %v, error %v, want all that is new", out, err)
+	}
+	if _, err := add("a", types.ReturnValueUpdatedOld, nothing); !errors.Is(err, dynamoguard.ErrAnswerLost) {
+		t.Errorf("got error %v, want ErrAnswerLost", err)
+	}
+	count("a", "3")
+	_, err := add("b", "", func() { x.write("b", 6, "six") })
+	var stale *fence.StaleError
+	if !errors.As(err, &stale) || stale.NotApplied {
+		t.Errorf("got error %v, want that 5 is stale and may have been applied", err)
+	}
+	count("b", "1")
 }
 
 func TestTheGuardStandsTheHammerOnABadNetwork(t *testing.T) {
@@ -170,7 +188,7 @@ func TestTheGuardStandsTheHammerOnABadNetwork(t *testing.T) {
 func TestAClaimTakesOneRequestAndTwoWhereNothingIs(t *testing.T) {
 	x, p := newTable(t).through()
 	claim := func(token fence.Token) error {
-		return holder(token).Claim(t.Context(), x.client, x.name, item{"id": str("a")})
+		return x.guard().Claim(t.Context(), holding(token), x.name, x.key("a"))
 	}
 	for i, want := range []int{2, 1, 1} {
 		before := len(p.Seen("UpdateItem"))
@@ -184,8 +202,8 @@ func TestAClaimTakesOneRequestAndTwoWhereNothingIs(t *testing.T) {
 	if err := claim(6); !isStale(err) {
 		t.Errorf("got error %v, want that it is stale", err)
 	}
-	if err := holder(6).Claim(t.Context(), x.client, x.name, nil); err == nil {
-		t.Error("claimed without a key")
+	if err := x.guard().Claim(t.Context(), holding(6), x.name, nil); !errors.Is(err, fence.ErrNotApplied) {
+		t.Errorf("claimed without a key: %v", err)
 	}
 }
 
@@ -198,7 +216,7 @@ func TestAClaimLeavesWhatIsCreatedMeanwhile(t *testing.T) {
 			x.write(name, token, "paid")
 			faultproxy.Pass(e)
 		})
-		err := holder(5).Claim(t.Context(), slow.client, x.name, item{"id": str(name)})
+		err := slow.guard().Claim(t.Context(), holding(5), x.name, x.key(name))
 		if want && err != nil || !want && !isStale(err) {
 			t.Errorf("%s: got error %v", name, err)
 		}
@@ -207,25 +225,24 @@ func TestAClaimLeavesWhatIsCreatedMeanwhile(t *testing.T) {
 }
 
 func TestNoErrorOfSomebodyElseIsARefusal(t *testing.T) {
-	g := holder(5)
-	if err := errors.Join(g.Refused(t.Context(), nil), g.RefusedAt(t.Context(), 0, nil)); err != nil {
+	g, h := new(dynamoguard.Guard), holding(5)
+	if err := errors.Join(g.Refused(t.Context(), h, "a", nil), g.RefusedAt(t.Context(), h, "a", 0, nil)); err != nil {
 		t.Errorf("nil became %v", err)
 	}
 	for _, err := range []error{
 		context.Canceled,
 		&types.ConditionalCheckFailedException{},
-		&types.ConditionalCheckFailedException{Item: item{"id": str("a"), "fence": str("9"), "fence_lock": &types.AttributeValueMemberBOOL{}}},
-		&types.ConditionalCheckFailedException{Item: item{"fence": &types.AttributeValueMemberN{Value: "1e40"}}},
+		&types.ConditionalCheckFailedException{Item: item{"id": str("a")}},
 		&types.TransactionCanceledException{},
 		&types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{}}},
 		&types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{
-			Code: aws.String("TransactionConflict"), Item: item{"fence": &types.AttributeValueMemberN{Value: "9"}},
+			Code: aws.String("TransactionConflict"), Item: item{"pawl_fence": &types.AttributeValueMemberN{Value: "9"}},
 		}}},
 	} {
-		if got := g.Refused(t.Context(), err); got != err {
+		if got := g.Refused(t.Context(), h, "a", err); got != err {
 			t.Errorf("%v became %v", err, got)
 		}
-		if got := g.RefusedAt(t.Context(), 0, err); got != err {
+		if got := g.RefusedAt(t.Context(), h, "a", 0, err); got != err {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

@@ -3,10 +3,16 @@ package dynamoguard_test
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -17,14 +23,9 @@ import (
 	"github.com/pawl-lock/pawl/pkg/guard/guardtest"
 )
 
-type item = map[string]types.AttributeValue
+type item = dynamoguard.Item
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-var (
-	id   = expression.Name("id")
-	text = expression.Name("text")
-)
 
 // A table is a new one, with the key "id".
 type table struct {
@@ -63,73 +64,15 @@ func (x table) get(ctx context.Context, client *dynamodb.Client, name string) (i
 	return out.Item, nil
 }
 
-// update is the caller's own request, guarded by g.
-func (x table) update(ctx context.Context, client *dynamodb.Client, name string, g dynamoguard.Guard, c expression.ConditionBuilder, u expression.UpdateBuilder) error {
-	e, err := expression.NewBuilder().WithCondition(c).WithUpdate(u).Build()
-	if err != nil {
-		return g.Refused(ctx, err)
-	}
-	_, err = client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                           &x.name,
-		Key:                                 item{"id": str(name)},
-		UpdateExpression:                    e.Update(),
-		ConditionExpression:                 e.Condition(),
-		ExpressionAttributeNames:            e.Names(),
-		ExpressionAttributeValues:           e.Values(),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	return g.Refused(ctx, err)
-}
-
-// put is the same by PutItem.
-func (x table) put(ctx context.Context, client *dynamodb.Client, g dynamoguard.Guard, c expression.ConditionBuilder, content item) error {
-	e, err := expression.NewBuilder().WithCondition(c).Build()
-	if err != nil {
-		return g.Refused(ctx, err)
-	}
-	_, err = client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName:                           &x.name,
-		Item:                                content,
-		ConditionExpression:                 e.Condition(),
-		ExpressionAttributeNames:            e.Names(),
-		ExpressionAttributeValues:           e.Values(),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	return g.Refused(ctx, err)
-}
-
-// transact is the same in a transaction, as the second of its items.
-func (x table) transact(ctx context.Context, client *dynamodb.Client, name string, g dynamoguard.Guard, c expression.ConditionBuilder, u expression.UpdateBuilder) error {
-	e, err := expression.NewBuilder().WithCondition(c).WithUpdate(u).Build()
-	if err != nil {
-		return g.Refused(ctx, err)
-	}
-	_, err = client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		{Put: &types.Put{TableName: &x.name, Item: item{"id": str("beside " + name + rand.Text())}}},
-		{Update: &types.Update{
-			TableName:                           &x.name,
-			Key:                                 item{"id": str(name)},
-			UpdateExpression:                    e.Update(),
-			ConditionExpression:                 e.Condition(),
-			ExpressionAttributeNames:            e.Names(),
-			ExpressionAttributeValues:           e.Values(),
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}},
-	}})
-	err = g.RefusedAt(ctx, 1, err)
-	if conflict := (*types.TransactionCanceledException)(nil); errors.As(err, &conflict) && aws.ToString(conflict.CancellationReasons[1].Code) == "TransactionConflict" {
-		return errors.Join(guardtest.ErrNotApplied, err)
-	}
-	return err
-}
-
 // A way is how a [resource] writes.
 type way string
 
 const (
-	byUpdate   way = "UpdateItem"
-	byPut      way = "PutItem"
-	byTransact way = "TransactWriteItems"
+	byUpdate      way = "UpdateItem"
+	byPut         way = "PutItem and DeleteItem"
+	byTransact    way = "TransactWriteItems"
+	byFence       way = "TransactFenced"
+	byExpressions way = "expressions"
 )
 
 // store is a [guardtest.Store] of items in one table.
@@ -139,12 +82,12 @@ type store struct {
 }
 
 func (s store) New(_ context.Context, locks ...string) (guardtest.Resource, error) {
-	return resource{s, rand.Text(), locks}, nil
+	return resource{store: s, id: rand.Text(), locks: locks}, nil
 }
 
-func (s store) Reopen(_ context.Context, r guardtest.Resource) (guardtest.Resource, error) {
+func (s store) Reopen(_ context.Context, r guardtest.Resource, locks ...string) (guardtest.Resource, error) {
 	again := r.(resource)
-	again.client = dynamodb.New(localtest.DynamoDBForTest(s).Options())
+	again.client, again.locks = dynamodb.New(localtest.DynamoDBForTest(s).Options()), locks
 	return again, nil
 }
 
@@ -154,43 +97,91 @@ type resource struct {
 	locks []string
 }
 
-func (r resource) guard(lock string, token fence.Token) dynamoguard.Guard {
-	return dynamoguard.Guard{Lock: lock, Token: token, Locks: r.locks}
+func (r resource) guard() *dynamoguard.Guard {
+	return &dynamoguard.Guard{Client: r.client, Locks: r.locks}
 }
 
-func (r resource) Write(ctx context.Context, lock string, token fence.Token, s string) error {
-	g := r.guard(lock, token)
-	if r.way == byPut && len(r.locks) == 0 {
-		content := item{"id": str(r.id), "text": str(s)}
-		if err := g.StampItem(content); err != nil {
+func (r resource) key() item { return item{"id": str(r.id)} }
+
+// fenceKey is that of the item that stands for this one.
+func (r resource) fenceKey() item {
+	if r.way == byFence {
+		return item{"id": str("fence of " + r.id)}
+	}
+	return r.key()
+}
+
+func (r resource) Write(ctx context.Context, h fence.Holding, s string) error {
+	g := r.guard()
+	content := item{"id": str(r.id), "text": str(s)}
+	set, values, names := "SET #text = :text", item{":text": str(s)}, map[string]string{"#text": "text"}
+	switch r.way {
+	case byPut:
+		_, err := g.PutItem(ctx, h, &dynamodb.PutItemInput{TableName: &r.name, Item: content})
+		return err
+	case byTransact:
+		return r.transact(ctx, h, types.TransactWriteItem{Update: &types.Update{
+			TableName: &r.name, Key: r.key(), UpdateExpression: &set, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+		}})
+	case byFence:
+		return r.fenced(ctx, h, types.TransactWriteItem{Put: &types.Put{TableName: &r.name, Item: content}})
+	case byExpressions:
+		return r.express(ctx, h, g.Stamp(h, expression.Set(expression.Name("text"), expression.Value(s))))
+	}
+	_, err := g.UpdateItem(ctx, h, &dynamodb.UpdateItemInput{
+		TableName: &r.name, Key: r.key(), UpdateExpression: &set, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	})
+	return err
+}
+
+func (r resource) Delete(ctx context.Context, h fence.Holding) error {
+	remove := types.TransactWriteItem{Delete: &types.Delete{TableName: &r.name, Key: r.key()}}
+	switch r.way {
+	case byTransact:
+		return r.transact(ctx, h, remove)
+	case byFence:
+		return r.fenced(ctx, h, remove)
+	case byExpressions:
+		return r.express(ctx, h, r.guard().Tombstone(h, expression.Remove(expression.Name("text"))))
+	}
+	_, err := r.guard().DeleteItem(ctx, h, &dynamodb.DeleteItemInput{TableName: &r.name, Key: r.key()})
+	return err
+}
+
+// transact writes to another item beside it.
+func (r resource) transact(ctx context.Context, h fence.Holding, i types.TransactWriteItem) error {
+	beside := types.TransactWriteItem{Put: &types.Put{TableName: &r.name, Item: item{"id": str("beside " + rand.Text())}}}
+	_, err := r.guard().TransactWriteItems(ctx, h, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{beside, i}})
+	return err
+}
+
+func (r resource) fenced(ctx context.Context, h fence.Holding, i types.TransactWriteItem) error {
+	_, err := r.guard().TransactFenced(ctx, h, r.name, r.fenceKey(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{i}})
+	return err
+}
+
+// express sends what the guard's expressions make, as the low level is used.
+func (r resource) express(ctx context.Context, h fence.Holding, u expression.UpdateBuilder) error {
+	g := r.guard()
+	if len(r.locks) > 0 { // which may add one
+		if err := r.Claim(ctx, h); err != nil {
 			return err
 		}
-		return r.put(ctx, r.client, g, g.Condition(), content)
 	}
-	return r.change(ctx, g, g.Stamp(expression.Set(text, expression.Value(s))))
+	e, err := expression.NewBuilder().WithCondition(g.Condition(h)).WithUpdate(u).Build()
+	if err != nil {
+		return g.Refused(ctx, h, r.id, err)
+	}
+	_, err = r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &r.name, Key: r.key(), UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
+		ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	return g.Refused(ctx, h, r.id, err)
 }
 
-func (r resource) Delete(ctx context.Context, lock string, token fence.Token) error {
-	g := r.guard(lock, token)
-	if r.way == byPut && len(r.locks) == 0 {
-		content := item{"id": str(r.id)}
-		if err := g.TombstoneItem(content); err != nil {
-			return err
-		}
-		return r.put(ctx, r.client, g, g.Condition(), content)
-	}
-	return r.change(ctx, g, g.Tombstone(expression.Remove(text)))
-}
-
-func (r resource) change(ctx context.Context, g dynamoguard.Guard, u expression.UpdateBuilder) error {
-	if r.way == byTransact {
-		return r.transact(ctx, r.client, r.id, g, g.Condition(), u)
-	}
-	return r.update(ctx, r.client, r.id, g, g.Condition(), u)
-}
-
-func (r resource) Claim(ctx context.Context, lock string, token fence.Token) error {
-	return r.guard(lock, token).Claim(ctx, r.client, r.table.name, item{"id": str(r.id)})
+func (r resource) Claim(ctx context.Context, h fence.Holding) error {
+	return r.guard().Claim(ctx, h, r.name, r.fenceKey())
 }
 
 func (r resource) Read(ctx context.Context) (string, bool, error) {
@@ -201,8 +192,68 @@ func (r resource) Read(ctx context.Context) (string, bool, error) {
 	return i["text"].(*types.AttributeValueMemberS).Value, true, nil
 }
 
+func (r resource) Seen(ctx context.Context) (map[string]fence.Token, error) {
+	return r.guard().Seen(ctx, r.name, r.fenceKey())
+}
+
+func (r resource) Reset(ctx context.Context, h fence.Holding) error {
+	return r.guard().Reset(ctx, h, r.name, r.fenceKey())
+}
+
+func (r resource) Prune(ctx context.Context, before time.Time) error {
+	only := "id = :id"
+	_, err := r.guard().Prune(ctx, &dynamodb.ScanInput{
+		TableName: &r.name, FilterExpression: &only, ExpressionAttributeValues: item{":id": r.fenceKey()["id"]},
+	}, before)
+	return err
+}
+
+func (r resource) Twice(between func()) guardtest.Resource {
+	r.client = hooked(r.client, func(send func() (*http.Response, error)) (*http.Response, error) {
+		a, err := send()
+		if err != nil {
+			return nil, err
+		}
+		_ = a.Body.Close() // lost
+		between()
+		return nil, io.ErrUnexpectedEOF // and the SDK sends again
+	})
+	return r
+}
+
+func (r resource) Asleep(stopped func()) guardtest.Resource {
+	r.client = hooked(r.client, func(send func() (*http.Response, error)) (*http.Response, error) {
+		stopped()
+		return send()
+	})
+	return r
+}
+
+// hooked returns a client whose first write is in the hands of hook.
+func hooked(client *dynamodb.Client, hook func(send func() (*http.Response, error)) (*http.Response, error)) *dynamodb.Client {
+	o := client.Options()
+	under, first := o.HTTPClient, new(atomic.Bool)
+	o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+		send := func() (*http.Response, error) { return under.Do(r) }
+		if writes := strings.HasSuffix(r.Header.Get("X-Amz-Target"), "Item") || strings.HasSuffix(r.Header.Get("X-Amz-Target"), "WriteItems"); writes &&
+			!strings.HasSuffix(r.Header.Get("X-Amz-Target"), "GetItem") && first.CompareAndSwap(false, true) {
+			return hook(send)
+		}
+		return send()
+	})
+	o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
+		o.RateLimiter = ratelimit.None
+		o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
+	})
+	return dynamodb.New(o)
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
+
 func TestEveryWayToWriteIsGuarded(t *testing.T) {
-	for _, w := range []way{byUpdate, byPut, byTransact} {
+	for _, w := range []way{byUpdate, byPut, byTransact, byFence, byExpressions} {
 		t.Run(string(w), func(t *testing.T) {
 			s := newTable(t)
 			guardtest.Run(t, func(t *testing.T) guardtest.Store { s := s; s.TB = t; return store{s, w} })
@@ -211,5 +262,9 @@ func TestEveryWayToWriteIsGuarded(t *testing.T) {
 }
 
 func TestTheGuardStandsTheHammer(t *testing.T) {
-	guardtest.Hammer(t, func(t *testing.T) guardtest.Store { return store{newTable(t), byUpdate} })
+	for _, w := range []way{byUpdate, byFence} {
+		t.Run(string(w), func(t *testing.T) {
+			guardtest.Hammer(t, func(t *testing.T) guardtest.Store { return store{newTable(t), w} })
+		})
+	}
 }

@@ -13,7 +13,7 @@ var endings = []promise{
 		}
 		x.write(lockA, 6, "again")
 		x.holds("again")
-	}},
+	}, false},
 	{"a delete of what is not there is remembered too", func(x *trial) {
 		x.accept(remove, lockA, 5)
 		x.isEmpty()
@@ -23,7 +23,7 @@ var endings = []promise{
 		x.isEmpty()
 		x.write(lockA, 7, "seven")
 		x.holds("seven")
-	}},
+	}, false},
 	{"a claim shuts the older holder out before the newer one writes", func(x *trial) {
 		x.write(lockA, 4, "four")
 		x.accept(claim, lockA, 5)
@@ -38,7 +38,7 @@ var endings = []promise{
 		x.holds("five")
 		x.accept(remove, lockA, 5)
 		x.isEmpty()
-	}},
+	}, false},
 	{"a claim of what is not there creates nothing", func(x *trial) {
 		x.accept(claim, lockA, 5)
 		x.isEmpty()
@@ -50,7 +50,7 @@ var endings = []promise{
 		x.stale(write("five"), lockA, 5, 6)
 		x.write(lockA, 6, "six")
 		x.holds("six")
-	}},
+	}, false},
 	{"a claim of what was deleted does not bring it back", func(x *trial) {
 		x.write(lockA, 4, "four")
 		x.accept(remove, lockA, 4)
@@ -58,7 +58,7 @@ var endings = []promise{
 		x.isEmpty()
 		x.stale(write("four"), lockA, 4, 5)
 		x.isEmpty()
-	}},
+	}, false},
 	{"a process that has just started knows every token", func(x *trial) {
 		for _, c := range any3 {
 			x.fresh()
@@ -74,5 +74,5 @@ var endings = []promise{
 			x.restart()
 			x.holds("nine")
 		}
-	}},
+	}, false},
 }

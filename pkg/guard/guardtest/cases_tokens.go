@@ -17,14 +17,14 @@ var tokens = []promise{
 			x.write(lockA, token, "first")
 			x.holds("first")
 		}
-	}},
+	}, false},
 	{"a higher token is accepted and remembered", func(x *trial) {
 		x.write(lockA, 5, "five")
 		x.write(lockA, 7, "seven")
 		x.holds("seven")
 		x.stale(write("six"), lockA, 6, 7)
 		x.holds("seven")
-	}},
+	}, false},
 	{"tokens are compared as numbers to the last digit", func(x *trial) {
 		x.write(lockA, 9, "nine")
 		x.write(lockA, 10, "ten")
@@ -33,13 +33,13 @@ var tokens = []promise{
 		x.write(lockA, fence.Max, "last")
 		x.stale(write("almost"), lockA, fence.Max-1, fence.Max)
 		x.holds("last")
-	}},
+	}, false},
 	{"a holder writes as often as it likes", func(x *trial) {
 		for _, text := range []string{"one", "two", "two", "three"} {
 			x.write(lockA, 34, text)
 			x.holds(text)
 		}
-	}},
+	}, false},
 	{"a lower token is refused and changes nothing", func(x *trial) {
 		x.write(lockA, 34, "b")
 		for _, c := range any3 {
@@ -49,7 +49,7 @@ var tokens = []promise{
 		}
 		x.write(lockA, 34, "c") // the refused ones have not been remembered either
 		x.holds("c")
-	}},
+	}, false},
 	{"what no grant can carry is refused by name", func(x *trial) {
 		wrong := []fence.Token{0, -1, fence.Max + 1, 1 << 53, math.MaxInt64, math.MinInt64}
 		for _, c := range any3 {
@@ -66,13 +66,13 @@ var tokens = []promise{
 		}
 		x.holds("one")
 		x.write(lockA, 1, "still one")
-	}},
+	}, false},
 	{"of two tokens that race the higher one stays", func(x *trial) {
 		for range 20 {
 			x.fresh()
 			x.race()
 		}
-	}},
+	}, false},
 	{"a call that is cancelled before it begins is neither done nor refused", func(x *trial) {
 		x.write(lockA, 5, "five")
 		over, cancel := context.WithCancel(x.ctx)
@@ -81,14 +81,14 @@ var tokens = []promise{
 			if x.err != nil {
 				return
 			}
-			err := c.do(x.r, over, lockA, 6)
-			if err == nil || errors.Is(err, fence.ErrStale) || errors.Is(err, fence.ErrOtherLock) || errors.Is(err, fence.ErrInvalid) {
+			err := c.do(x.r, over, holding(lockA, 6))
+			if err == nil || fence.Refused(err) {
 				x.failf("%s: got error %v, want that it was cancelled", c.name, err)
 			}
 		}
 		x.holds("five")
 		x.write(lockA, 5, "five again")
-	}},
+	}, false},
 }
 
 // race has tokens 5 and 6 write at the same time.
@@ -98,8 +98,8 @@ func (x *trial) race() {
 	}
 	var older, newer error
 	var both sync.WaitGroup
-	both.Go(func() { older = untilDecided(func() error { return x.r.Write(x.ctx, lockA, 5, "five") }) })
-	both.Go(func() { newer = untilDecided(func() error { return x.r.Write(x.ctx, lockA, 6, "six") }) })
+	both.Go(func() { older = untilDecided(func() error { return x.r.Write(x.ctx, holding(lockA, 5), "five") }) })
+	both.Go(func() { newer = untilDecided(func() error { return x.r.Write(x.ctx, holding(lockA, 6), "six") }) })
 	both.Wait()
 	if newer != nil || older != nil && !errors.Is(older, fence.ErrStale) {
 		x.failf("token 5 got error %v, token 6 got %v, want at most that 5 is stale", older, newer)
@@ -111,7 +111,7 @@ func (x *trial) race() {
 // untilDecided repeats what had no effect.
 func untilDecided(call func() error) error {
 	for range 100 {
-		if err := call(); !errors.Is(err, ErrNotApplied) {
+		if err := call(); !errors.Is(err, fence.ErrNotApplied) {
 			return err
 		}
 	}

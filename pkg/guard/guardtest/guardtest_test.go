@@ -34,16 +34,20 @@ func TestAStoreThatIsOftenUnsureIsStillCorrect(t *testing.T) {
 // Every bug must be found by the table of cases, but for those that need
 // competition.
 func TestTheCasesFindEveryBug(t *testing.T) {
+	patience = 100 * time.Millisecond
+	defer func() { patience = 20 * time.Second }()
 	for _, b := range []bug{
 		checksNothing, storesNothing, reversed, strict, comparesText, roundsTokens, writesFirst,
 		deleteForgets, deleteUnchecked, deleteUnstored, deleteFreesLock,
 		claimNothing, claimUnchecked, claimCreates, claimDeletes, forgetsRestart,
 		ignoresBinding, bindsLast, oneTokenForAll, takesUndeclared, foldsCase, trimsNames, cutsNames,
 		takesZero, takesHuge, takesNoName, lateRefusal, vagueRefusal, trimsText, hidesEmpty,
-		ignoresCancel, callsItStale,
+		ignoresCancel, callsItStale, mergesNames, takesControl, takesLongNames, neverWidens, narrows, forgetsWidening,
+		freesWidening, firstOfTwo, deniesTwice, refusesTwice, sleepsInside, wakesUp, seesNothing, resetsNothing,
+		resetKeepsLock, resetsUnchecked, prunesNothing, prunesAll,
 	} {
 		var found []string
-		for _, p := range slices.Concat(tokens, endings, locks, names) {
+		for _, p := range slices.Concat(promises...) {
 			if err := p.run(t.Context(), memory{b}); err != nil {
 				found = append(found, p.name)
 			}

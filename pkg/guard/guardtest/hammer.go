@@ -133,12 +133,12 @@ func (w *writer) step(ctx context.Context) {
 		w.texts++
 		text := fmt.Sprintf("%d of writer %d", w.texts, w.id)
 		w.record(op{kind: writing, token: w.token, text: text}, func(*op) error {
-			return w.r.Write(ctx, hammered, w.token, text)
+			return w.r.Write(ctx, holding(hammered, w.token), text)
 		})
 	case n < 7:
-		w.record(op{kind: claiming, token: w.token}, func(*op) error { return w.r.Claim(ctx, hammered, w.token) })
+		w.record(op{kind: claiming, token: w.token}, func(*op) error { return w.r.Claim(ctx, holding(hammered, w.token)) })
 	case n < 8:
-		w.record(op{kind: deleting, token: w.token}, func(*op) error { return w.r.Delete(ctx, hammered, w.token) })
+		w.record(op{kind: deleting, token: w.token}, func(*op) error { return w.r.Delete(ctx, holding(hammered, w.token)) })
 	default:
 		w.record(op{kind: reading}, func(o *op) (err error) {
 			o.text, o.found, err = w.r.Read(ctx)

@@ -32,17 +32,18 @@ type op struct {
 }
 
 func (o op) String() string {
-	return fmt.Sprintf("%s by writer %d with token %d (%q, %v to %v, error %v)", o.kind, o.writer, o.token, o.text, o.called, o.ended, o.err)
+	return fmt.Sprintf("%s by writer %d with token %d (%q, %v to %v, error %v)",
+		o.kind, o.writer, o.token, o.text, o.called, o.ended, o.err)
 }
 
 func (o op) accepted() bool { return o.err == nil }
 
-func (o op) refused() bool {
-	return errors.Is(o.err, fence.ErrStale) || errors.Is(o.err, fence.ErrOtherLock) || errors.Is(o.err, fence.ErrInvalid)
-}
+func (o op) refused() bool { return fence.Refused(o.err) }
 
 // unknown reports whether o may have taken effect, or may still do so.
-func (o op) unknown() bool { return o.err != nil && !o.refused() && !errors.Is(o.err, ErrNotApplied) }
+func (o op) unknown() bool {
+	return o.err != nil && !o.refused() && !errors.Is(o.err, fence.ErrNotApplied)
+}
 
 // changes reports whether o is to change the text.
 func (o op) changes() bool { return o.kind == writing || o.kind == deleting }

@@ -45,7 +45,7 @@ func TestAHistoryTellsWhatMustNeverHappen(t *testing.T) {
 		"a refusal of an equal token":        {"without a reason", []op{wrote(2, "b").at(0, 1), stale(wrote(2, "c"), 2).at(2, 3), read("b").at(4, 5)}},
 		"a refusal before the higher one":    {"without a reason", []op{stale(wrote(1, "a"), 2).at(0, 1), wrote(2, "b").at(2, 3), read("b").at(4, 5)}},
 		"a refusal for one that was refused": {"without a reason", []op{wrote(3, "c").at(0, 1), stale(wrote(2, "b"), 3).at(2, 3), stale(wrote(1, "a"), 2).at(4, 5), read("c").at(6, 7)}},
-		"a refusal for one not applied":      {"without a reason", []op{failed(wrote(2, "b"), ErrNotApplied).at(0, 1), stale(wrote(1, "a"), 2).at(2, 3), none.at(4, 5)}},
+		"a refusal for one not applied":      {"without a reason", []op{failed(wrote(2, "b"), fence.ErrNotApplied).at(0, 1), stale(wrote(1, "a"), 2).at(2, 3), none.at(4, 5)}},
 		"a refusal with a number of nobody":  {"without a reason", []op{wrote(3, "c").at(0, 1), stale(wrote(1, "a"), 2).at(2, 3), read("c").at(4, 5)}},
 		"another lock":                       {"something else", []op{failed(wrote(1, "a"), fence.ErrOtherLock).at(0, 1), none.at(2, 3)}},
 		"an invalid token":                   {"something else", []op{failed(wrote(1, "a"), fence.ErrInvalid).at(0, 1), none.at(2, 3)}},

@@ -56,7 +56,7 @@ func (h *history) linearizable(timeout time.Duration) error {
 	for i, o := range h.ops {
 		p := porcupine.Operation{ClientId: o.writer, Input: o, Call: int64(o.called), Return: int64(o.ended)}
 		switch {
-		case o.kind == reading && !o.accepted(), errors.Is(o.err, ErrNotApplied):
+		case o.kind == reading && !o.accepted(), errors.Is(o.err, fence.ErrNotApplied):
 			continue
 		case o.unknown():
 			// It may take effect at any later time, while its writer goes on.

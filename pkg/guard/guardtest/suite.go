@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
@@ -13,20 +14,31 @@ import (
 type promise struct {
 	name  string
 	check func(*trial)
+	apart bool // it takes a guard with tables of its own
 }
+
+var promises = [][]promise{tokens, endings, locks, names, mishaps, repairs}
 
 // Run checks every case, each as a test of its own, on a store that it gets
 // from store. The cases run in parallel.
-func Run(t *testing.T, store func(*testing.T) Store) {
-	for _, part := range [][]promise{tokens, endings, locks, names} {
-		for _, p := range part {
-			t.Run(p.name, func(t *testing.T) {
-				t.Parallel()
-				if err := p.run(t.Context(), store(t)); err != nil {
-					t.Error(err)
-				}
-			})
+func Run(t *testing.T, store func(*testing.T) Store) { runAll(t, store, true) }
+
+// RunInside is Run for a guard that keeps all that it knows inside of the caller's
+// own row, and so knows one lock and no time: without the cases about several
+// locks and about forgetting.
+func RunInside(t *testing.T, store func(*testing.T) Store) { runAll(t, store, false) }
+
+func runAll(t *testing.T, store func(*testing.T) Store, apart bool) {
+	for _, p := range slices.Concat(promises...) {
+		if p.apart && !apart {
+			continue
 		}
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			if err := p.run(t.Context(), store(t)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -76,11 +88,11 @@ func (x *trial) fresh(locks ...string) {
 }
 
 // restart goes on as a process that has just started.
-func (x *trial) restart() {
+func (x *trial) restart(locks ...string) {
 	if x.err != nil {
 		return
 	}
-	r, err := x.store.Reopen(x.ctx, x.r)
+	r, err := x.store.Reopen(x.ctx, x.r, locks...)
 	if err != nil {
 		x.failf("reopen: %w", err)
 		return
@@ -91,7 +103,7 @@ func (x *trial) restart() {
 // A call is one of the ways to change a resource.
 type call struct {
 	name string
-	do   func(r Resource, ctx context.Context, lock string, token fence.Token) error
+	do   func(r Resource, ctx context.Context, h fence.Holding) error
 }
 
 var (
@@ -101,9 +113,12 @@ var (
 )
 
 func write(text string) call {
-	return call{"write", func(r Resource, ctx context.Context, lock string, token fence.Token) error {
-		return r.Write(ctx, lock, token, text)
-	}}
+	return call{"write", func(r Resource, ctx context.Context, h fence.Holding) error { return r.Write(ctx, h, text) }}
+}
+
+// holding is that of one lock.
+func holding(lock string, token fence.Token) fence.Holding {
+	return fence.Holding{Lock: lock, Token: token}
 }
 
 // accept makes a call that must succeed.
@@ -111,7 +126,7 @@ func (x *trial) accept(c call, lock string, token fence.Token) {
 	if x.err != nil {
 		return
 	}
-	if err := c.do(x.r, x.ctx, lock, token); err != nil {
+	if err := c.do(x.r, x.ctx, holding(lock, token)); err != nil {
 		x.failf("%s with %d of %q: got error %w, want it accepted", c.name, token, lock, err)
 	}
 }
@@ -126,7 +141,7 @@ func (x *trial) stale(c call, lock string, token, seen fence.Token) {
 	if x.err != nil {
 		return
 	}
-	err := c.do(x.r, x.ctx, lock, token)
+	err := c.do(x.r, x.ctx, holding(lock, token))
 	var e *fence.StaleError
 	switch {
 	case !errors.As(err, &e) || !errors.Is(err, fence.ErrStale):
@@ -144,7 +159,7 @@ func (x *trial) other(c call, lock string, token fence.Token, bound string) {
 	if x.err != nil {
 		return
 	}
-	err := c.do(x.r, x.ctx, lock, token)
+	err := c.do(x.r, x.ctx, holding(lock, token))
 	var e *fence.OtherLockError
 	switch {
 	case !errors.As(err, &e) || !errors.Is(err, fence.ErrOtherLock):
@@ -159,7 +174,7 @@ func (x *trial) invalid(c call, lock string, token fence.Token) {
 	if x.err != nil {
 		return
 	}
-	if err := c.do(x.r, x.ctx, lock, token); !errors.Is(err, fence.ErrInvalid) {
+	if err := c.do(x.r, x.ctx, holding(lock, token)); !errors.Is(err, fence.ErrInvalid) {
 		x.failf("%s with %d of %q: got error %v, want ErrInvalid", c.name, token, lock, err)
 	}
 }

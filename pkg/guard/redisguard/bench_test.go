@@ -11,13 +11,13 @@ import (
 func BenchmarkSet(b *testing.B) {
 	client := open(b)
 	plainKey, guardedKey := newKey(b, client), newKey(b, client)
-	g := holder(client, 5)
+	g := guard(client)
 	var plain, guarded []time.Duration
 	for b.Loop() {
 		t0 := time.Now()
 		errPlain := client.Do(b.Context(), "SET", plainKey, "text").Err()
 		t1 := time.Now()
-		errGuarded := g.Set(b.Context(), guardedKey, "text")
+		errGuarded := g.Set(b.Context(), holding(5), guardedKey, "text")
 		guarded, plain = append(guarded, time.Since(t1)), append(plain, t1.Sub(t0))
 		if errPlain != nil || errGuarded != nil {
 			b.Fatal(errPlain, errGuarded)

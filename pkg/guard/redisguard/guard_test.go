@@ -3,20 +3,20 @@ package redisguard_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/guard/redisguard"
 )
 
 const order = "payments/orders/42"
 
-func holder(client *redis.Client, token fence.Token) redisguard.Guard {
-	return redisguard.Guard{Do: through(client), Lock: order, Token: token}
-}
+func holding(token fence.Token) fence.Holding { return fence.Holding{Lock: order, Token: token} }
+
+func guard(client *redis.Client) *redisguard.Guard { return &redisguard.Guard{Do: through(client)} }
 
 // want checks what a key holds.
 func want(t *testing.T, client *redis.Client, key, value string) {
@@ -29,7 +29,7 @@ func want(t *testing.T, client *redis.Client, key, value string) {
 func TestTheFenceNeverExpiresAndWhatIsSetDoesNot(t *testing.T) {
 	client := open(t)
 	key := newKey(t, client)
-	if _, err := holder(client, 5).Run(t.Context(), "return redis.call('SET', KEYS[1], 'text', 'EX', 1000)", []string{key}); err != nil {
+	if _, err := guard(client).Run(t.Context(), holding(5), "return redis.call('SET', KEYS[1], 'text', 'EX', 1000)", []string{key}); err != nil {
 		t.Fatal(err)
 	}
 	own, err := redisguard.FenceKey(key)
@@ -39,7 +39,7 @@ func TestTheFenceNeverExpiresAndWhatIsSetDoesNot(t *testing.T) {
 	if ttl, err := client.PTTL(t.Context(), own).Result(); ttl != -1 || err != nil {
 		t.Errorf("the fence lives for %v, error %v, want for ever", ttl, err)
 	}
-	if err := holder(client, 5).Set(t.Context(), key, "text"); err != nil {
+	if err := guard(client).Set(t.Context(), holding(5), key, "text"); err != nil {
 		t.Fatal(err)
 	}
 	if ttl, err := client.PTTL(t.Context(), key).Result(); ttl != -1 || err != nil {
@@ -47,74 +47,88 @@ func TestTheFenceNeverExpiresAndWhatIsSetDoesNot(t *testing.T) {
 	}
 }
 
-func TestAHolderOfSeveralLocksHasEachTokenCompared(t *testing.T) {
+// Whichever key comes first, and whoever wrote to the others.
+func TestEveryKeyOfAScriptIsGuarded(t *testing.T) {
 	client := open(t)
-	key := newKey(t, client)
-	const cart = "payments/carts/42"
-	write := func(tokenOrder, tokenCart fence.Token) error {
-		g := holder(client, tokenOrder)
-		g.With = map[string]fence.Token{cart: tokenCart}
-		return g.Set(t.Context(), key, fmt.Sprint(tokenOrder, tokenCart))
-	}
-	if err := write(100, 5); err != nil {
+	tag := newKey(t, client)
+	keys := []string{"{" + tag + "}a", "{" + tag + "}b"}
+	t.Cleanup(func() {
+		for _, k := range keys {
+			own, _ := redisguard.FenceKey(k)
+			client.Del(context.WithoutCancel(t.Context()), k, own)
+		}
+	})
+	const both = "redis.call('SET', KEYS[1], ARGV[1]) redis.call('SET', KEYS[2], ARGV[1])"
+	g := guard(client)
+	if err := g.Set(t.Context(), holding(6), keys[1], "six"); err != nil {
 		t.Fatal(err)
 	}
-	var stale *fence.StaleError
-	if err := write(100, 4); !errors.As(err, &stale) || *stale != (fence.StaleError{Lock: cart, Token: 4, Seen: 5, Resource: key}) {
-		t.Errorf("got error %v, want that 4 of %s is stale", err, cart)
+	for _, order := range [][]string{{keys[0], keys[1]}, {keys[1], keys[0]}} {
+		var stale *fence.StaleError
+		if _, err := g.Run(t.Context(), holding(5), both, order, "five, late"); !errors.As(err, &stale) || stale.Resource != keys[1] {
+			t.Errorf("%q: got error %v, want that 5 is stale for %s", order, err, keys[1])
+		}
 	}
-	if err := write(99, 6); !errors.As(err, &stale) || *stale != (fence.StaleError{Lock: order, Token: 99, Seen: 100, Resource: key}) {
-		t.Errorf("got error %v, want that 99 of %s is stale", err, order)
+	want(t, client, keys[1], "six")
+	if client.Exists(t.Context(), keys[0]).Val() != 0 {
+		t.Error("the first key was written")
 	}
-	alone := redisguard.Guard{Do: through(client), Lock: cart, Token: 7, Locks: []string{order, cart, order}}
-	if err := alone.Set(t.Context(), key, "alone"); err != nil {
-		t.Error(err)
+	if _, err := g.Run(t.Context(), holding(7), both, keys, "seven"); err != nil {
+		t.Fatal(err)
 	}
-	if err := write(100, 6); !errors.Is(err, fence.ErrStale) {
-		t.Errorf("got error %v, want that 6 is stale", err)
+	for _, key := range keys {
+		if err := g.Set(t.Context(), holding(6), key, "late"); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("%s: got error %v, want that 6 is stale", key, err)
+		}
 	}
-	alone.Locks = nil
-	var other *fence.OtherLockError
-	if err := alone.Set(t.Context(), key, "undeclared"); !errors.As(err, &other) || other.Bound != cart+", "+order {
-		t.Errorf("got error %v, want that both locks must be declared", err)
+	if err := g.Claim(t.Context(), holding(8), keys...); err != nil {
+		t.Fatal(err)
 	}
-	want(t, client, key, "alone")
+	for _, key := range keys {
+		if seen, err := g.Seen(t.Context(), key); err != nil || seen[order] != 8 {
+			t.Errorf("%s has seen %v, error %v, want 8", key, seen, err)
+		}
+	}
 }
 
 func TestManyKeysMayShareAFence(t *testing.T) {
 	client := open(t)
 	tag := newKey(t, client)
 	keys := []string{"{" + tag + "}total", "{" + tag + "}lines"}
-	g := holder(client, 5)
+	g := guard(client)
 	g.Fence = "{" + tag + "}fence"
 	t.Cleanup(func() { _ = client.Del(context.WithoutCancel(t.Context()), append(keys, g.Fence)...) })
-	if err := g.Set(t.Context(), keys[0], "100"); err != nil {
+	if err := g.Set(t.Context(), holding(5), keys[0], "100"); err != nil {
 		t.Fatal(err)
 	}
-	g.Token = 4
-	if err := g.Set(t.Context(), keys[1], "late"); !errors.Is(err, fence.ErrStale) {
+	if err := g.Set(t.Context(), holding(4), keys[1], "late"); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got error %v, want that 4 is stale for the other key too", err)
 	}
-	g.Token = 5
-	if err := g.Set(t.Context(), g.Fence, "text"); err == nil {
-		t.Error("the fence was overwritten")
+	if err := g.Set(t.Context(), holding(5), g.Fence, "text"); !errors.Is(err, fence.ErrNotApplied) {
+		t.Errorf("the fence was overwritten: %v", err)
 	}
-	if _, err := g.Run(t.Context(), "", nil); err == nil {
-		t.Error("no key at all was guarded")
+	for _, keys := range [][]string{nil, {"a}b"}} {
+		own := *g
+		if keys != nil {
+			own.Fence = ""
+		}
+		if _, err := own.Run(t.Context(), holding(5), "", keys); !errors.Is(err, fence.ErrNotApplied) {
+			t.Errorf("%q: got error %v, want ErrNotApplied", keys, err)
+		}
 	}
 }
 
 func TestRefusalsAreObservedAndNothingElse(t *testing.T) {
 	client := open(t)
 	key := newKey(t, client)
-	if err := holder(client, 5).Set(t.Context(), key, "text"); err != nil {
+	if err := guard(client).Set(t.Context(), holding(5), key, "text"); err != nil {
 		t.Fatal(err)
 	}
 	var observed []error
 	observing := func(lock string, token fence.Token, locks ...string) error {
-		g := redisguard.Guard{Do: through(client), Lock: lock, Token: token, Locks: locks}
-		g.OnRefusal = func(_ context.Context, err error) { observed = append(observed, err) }
-		return g.Set(t.Context(), key, "new")
+		g := guard(client)
+		g.Locks, g.Observer = locks, func(_ context.Context, err error) { observed = append(observed, err) }
+		return g.Set(t.Context(), fence.Holding{Lock: lock, Token: token}, key, "new")
 	}
 	for _, c := range []struct {
 		err, want error
@@ -140,9 +154,75 @@ func TestRefusalsAreObservedAndNothingElse(t *testing.T) {
 	if len(observed) > 0 {
 		t.Errorf("observed %v as well", observed)
 	}
-	twice := holder(client, 5)
-	twice.With = map[string]fence.Token{order: 6}
-	if err := twice.Set(t.Context(), key, "new"); !errors.Is(err, fence.ErrInvalid) {
-		t.Errorf("got error %v, want that there are two tokens of a lock", err)
+}
+
+func TestPruneLeavesWhatIsThereAndWhatIsNotItsOwn(t *testing.T) {
+	client := open(t)
+	kept, gone, odd := newKey(t, client), newKey(t, client), newKey(t, client)+"[*]"
+	t.Cleanup(func() {
+		own, _ := redisguard.FenceKey(odd)
+		client.Del(context.WithoutCancel(t.Context()), own, "fence/"+gone+"x")
+	})
+	g := guard(client)
+	for _, key := range []string{kept, gone, odd} {
+		if err := g.Set(t.Context(), holding(5), key, "text"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(g.Delete(t.Context(), holding(5), gone), g.Delete(t.Context(), holding(5), odd)); err != nil {
+		t.Fatal(err)
+	}
+	client.HSet(t.Context(), "fence/"+gone+"x", "\x00since", 1) // of nobody: no hash tag
+	for prefix, n := range map[string]int{gone: 1, kept: 0, odd: 1} {
+		if pruned, err := g.Prune(t.Context(), prefix, later()); pruned != n || err != nil {
+			t.Errorf("%s: pruned %d, error %v, want %d", prefix, pruned, err, n)
+		}
+	}
+	if err := g.Set(t.Context(), holding(4), kept, "late"); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got error %v, want that 4 is stale", err)
+	}
+	if client.Exists(t.Context(), "fence/"+gone+"x").Val() != 1 {
+		t.Error("what is not the guard's was deleted")
+	}
+}
+
+// A server of its own has its memory.
+func TestWithoutMemoryANewerHolderIsNeitherRefusedNorRemembered(t *testing.T) {
+	localtest.RedisForTest(t) // or there is none
+	client := ownServer(t)
+	g := guard(client)
+	for _, key := range []string{"a", "b"} {
+		if err := g.Set(t.Context(), holding(5), key, "text"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := func(name, value string) {
+		if err := client.ConfigSet(t.Context(), name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("maxmemory", "1")
+	for name, err := range map[string]error{
+		"claim": g.Claim(t.Context(), holding(6), "a"), "delete": g.Delete(t.Context(), holding(6), "a"), "set": g.Set(t.Context(), holding(6), "a", "six"),
+	} {
+		if err == nil || fence.Refused(err) {
+			t.Errorf("%s: got error %v, want that there is no memory", name, err)
+		}
+	}
+	want(t, client, "a", "text")
+	if err := g.Delete(t.Context(), holding(4), "a"); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got error %v, want that 4 is stale", err)
+	}
+	if err := g.Delete(t.Context(), holding(5), "a"); err != nil { // who is known may make room
+		t.Error(err)
+	}
+	// What the documentation warns of: such a policy makes the guard forget.
+	set("maxmemory-policy", "allkeys-random")
+	for range 1000 {
+		_ = client.Set(t.Context(), "filler", "x", 0).Err() // which evicts
+	}
+	set("maxmemory", "0")
+	if err := g.Set(t.Context(), holding(4), "b", "late"); err != nil {
+		t.Errorf("got error %v: is the guard safe from eviction? Then say so", err)
 	}
 }

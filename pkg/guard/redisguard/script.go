@@ -1,105 +1,167 @@
 package redisguard
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 )
 
-// Every script has the caller's part between these. Its own key is the fence; of
-// its own arguments the first two are how many locks are declared and how many of
-// them held, then come the locks, those that are held first, and their tokens. A
-// script has no rollback: the fence is raised before the caller's part, which may
-// fail halfway.
+// Every script has the caller's part between these. Its own first keys are the
+// fences. Of its own arguments the first five are how many fences there are, how
+// many locks are declared and how many of them held, an id of this write, and the
+// time; then come the locks, those that are held first, and their tokens.
+//
+// A fence has a field for each lock. Fields that begin with a NUL, as no lock can,
+// are the id of the last write and the time of the last new token. An id that is
+// there is that of a write whose answer was lost: nothing but a claim has come
+// since. A script has no rollback: the fences are raised before the caller's part,
+// which may fail halfway, and has its id remembered after it.
 const (
 	before = `local function write(KEYS, ARGV)
 `
 	after = `
 end
-local fence, declared, held = table.remove(KEYS, 1), tonumber(ARGV[1]), tonumber(ARGV[2])
-local size, seen = redis.call('HLEN', fence), {}
-for i = 1, declared do
-  seen[i] = redis.call('HGET', fence, ARGV[2 + i])
-  if size > 0 and (size ~= declared or not seen[i]) then
-    return {'other', redis.call('HKEYS', fence)}
+local fences, declared, held, id, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local known, takes = {}, {}
+for i = 1, declared do takes[ARGV[5 + i]] = true end
+for f = 1, fences do
+  known[f] = {}
+  local all = redis.call('HGETALL', KEYS[f])
+  for i = 1, #all, 2 do known[f][all[i]] = all[i + 1] end
+  if id ~= '' and known[f]['\0write'] == id then return {'again'} end
+end
+for f = 1, fences do
+  local bound, other = {}, false
+  for lock in pairs(known[f]) do
+    if string.byte(lock) ~= 0 then
+      bound[#bound + 1] = lock
+      other = other or not takes[lock]
+    end
   end
-  if i <= held and seen[i] and tonumber(seen[i]) > tonumber(ARGV[2 + declared + i]) then
-    return {'stale', ARGV[2 + i], seen[i]}
+  if other then return {'other', tostring(f), unpack(bound)} end
+  for i = 1, held do
+    local seen = known[f][ARGV[5 + i]]
+    if seen and tonumber(seen) > tonumber(ARGV[5 + declared + i]) then
+      return {'stale', tostring(f), ARGV[5 + i], seen}
+    end
   end
 end
-for i = 1, declared do
-  local token = i <= held and ARGV[2 + declared + i] or seen[i] or '0'
-  if token ~= seen[i] then redis.call('HSET', fence, ARGV[2 + i], token) end
+for f = 1, fences do
+  for i = 1, declared do
+    local lock, seen = ARGV[5 + i], known[f][ARGV[5 + i]]
+    local token = i <= held and ARGV[5 + declared + i] or seen or '0'
+    if token ~= seen then redis.call('HSET', KEYS[f], lock, token, '\0since', now) end
+  end
 end
-for _ = 1, 2 + declared + held do table.remove(ARGV, 1) end
-local result = write(KEYS, ARGV)
+local keys, args = {}, {}
+for i = fences + 1, #KEYS do keys[#keys + 1] = KEYS[i] end
+for i = 6 + declared + held, #ARGV do args[#args + 1] = ARGV[i] end
+local result = write(keys, args)
 if type(result) == 'table' and result.err then return result end
+if id ~= '' then
+  for f = 1, fences do redis.pcall('HSET', KEYS[f], '\0write', id) end
+end
 return {'done', result}`
 )
 
 // A script is a text with its name in Redis.
 type script struct{ text, sha string }
 
-func guarded(write string) script {
-	text := before + write + after
+func guarded(write string) script { return named(before + write + after) }
+
+func named(text string) script {
 	sum := sha1.Sum([]byte(text))
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// Run runs a Lua script of the caller as the write that is guarded, and returns
-// what it returns: nil for Lua's nil and false. The script sees the keys as KEYS
-// and the arguments as ARGV. The guard is that of the first key; all keys must be
-// in its hash slot. As always, values go into the arguments, not into the text of
-// the script, which Redis keeps. A script that fails does not undo what it had
-// done.
-func (g Guard) Run(ctx context.Context, script string, keys []string, args ...any) (any, error) {
-	return g.run(ctx, guarded(script), keys, args...)
-}
-
-func (g Guard) run(ctx context.Context, s script, keys []string, args ...any) (any, error) {
-	result, err := g.send(ctx, s, keys, args)
-	return result, g.OnRefusal.See(ctx, err)
-}
-
-func (g Guard) send(ctx context.Context, s script, keys []string, args []any) (any, error) {
-	if len(keys) == 0 {
-		return nil, errors.New("redisguard: no key to guard")
+func (g *Guard) run(ctx context.Context, h fence.Holding, s script, writes bool,
+	keys []string, args ...any) (any, error) {
+	result, err := g.send(ctx, h, s, writes, keys, args)
+	if g.Once {
+		err = fence.Settled(err)
 	}
-	own, err := g.arguments(keys[0])
+	return result, g.Observer.See(ctx, err)
+}
+
+func (g *Guard) send(ctx context.Context, h fence.Holding, s script, writes bool,
+	keys []string, args []any) (any, error) {
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("redisguard: %w: no key to guard", fence.ErrNotApplied)
+	}
+	declared, err := h.Declare(g.Locks, keys[0])
 	if err != nil {
 		return nil, err
 	}
-	fenceKey := g.Fence
-	if fenceKey == "" {
-		if fenceKey, err = FenceKey(keys[0]); err != nil {
-			return nil, err
+	fences, err := g.fences(keys)
+	if err != nil {
+		return nil, fmt.Errorf("redisguard: %w: %w", fence.ErrNotApplied, err)
+	}
+	var locks, tokens []any
+	for lock, token := range h.All() {
+		locks, tokens = append(locks, lock), append(tokens, int64(token))
+	}
+	for _, lock := range declared {
+		if !slices.Contains(locks, any(lock)) {
+			locks = append(locks, lock)
 		}
 	}
-	if slices.Contains(keys, fenceKey) {
-		return nil, fmt.Errorf("redisguard: %q cannot be both data and fence", fenceKey)
+	id := ""
+	if writes {
+		id = rand.Text()
 	}
-	command := []any{"EVALSHA", s.sha, 1 + len(keys), fenceKey}
+	if g.Do == nil {
+		return nil, errors.New("redisguard: Guard.Do is missing")
+	}
+	own := []any{len(fences), len(locks), len(tokens), id, time.Now().UnixMilli()}
+	answer, err := g.eval(ctx, s, append(fences, keys...), slices.Concat(own, locks, tokens, args))
+	if err != nil {
+		return nil, fmt.Errorf("redisguard: %q: %w", keys[0], err)
+	}
+	return g.read(answer, h, keys)
+}
+
+// fences returns the keys of the hashes that remember the tokens of these.
+func (g *Guard) fences(keys []string) (fences []string, err error) {
+	for _, key := range keys {
+		own := g.Fence
+		if own == "" {
+			if own, err = FenceKey(key); err != nil {
+				return nil, err
+			}
+		}
+		if !slices.Contains(fences, own) {
+			fences = append(fences, own)
+		}
+	}
+	for _, own := range fences {
+		if slices.Contains(keys, own) {
+			return nil, fmt.Errorf("%q cannot be both data and fence", own)
+		}
+	}
+	return fences, nil
+}
+
+// eval runs a script, by its name if Redis knows it.
+func (g *Guard) eval(ctx context.Context, s script, keys []string, args []any) (any, error) {
+	command := []any{"EVALSHA", s.sha, len(keys)}
 	for _, k := range keys {
 		command = append(command, k)
 	}
-	command = slices.Concat(command, own, args)
+	command = append(command, args...)
 	answer, err := g.Do(ctx, command...)
 	if forgotten(err) {
 		command[0], command[1] = "EVAL", s.text
 		answer, err = g.Do(ctx, command...)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("redisguard: %q: %w", keys[0], err)
-	}
-	return g.read(answer, keys[0])
+	return answer, err
 }
 
 // forgotten reports whether Redis does not have the script, as after a restart,
@@ -111,82 +173,4 @@ func forgotten(err error) bool {
 		}
 	}
 	return false
-}
-
-// arguments are those of the script's own, if the guard is valid.
-func (g Guard) arguments(key string) ([]any, error) {
-	tokens := map[string]fence.Token{g.Lock: g.Token}
-	for lock, token := range g.With {
-		if lock == g.Lock {
-			return nil, fmt.Errorf("%w: %q has a token in Token and one in With", fence.ErrInvalid, lock)
-		}
-		tokens[lock] = token
-	}
-	var locks, values []any
-	for _, lock := range slices.Sorted(maps.Keys(tokens)) {
-		token := tokens[lock]
-		if err := fence.Check(lock, token); err != nil {
-			return nil, err
-		}
-		if len(g.Locks) > 0 && !slices.Contains(g.Locks, lock) {
-			return nil, g.otherLock(lock, g.Locks, key)
-		}
-		locks, values = append(locks, lock), append(values, int64(token))
-	}
-	declared := slices.Compact(slices.Sorted(slices.Values(g.Locks)))
-	for _, lock := range declared {
-		if lock == "" {
-			return nil, fence.Check(lock, g.Token)
-		}
-		if _, held := tokens[lock]; !held {
-			locks = append(locks, lock)
-		}
-	}
-	return slices.Concat([]any{len(locks), len(values)}, locks, values), nil
-}
-
-// read tells what the answer of the script means.
-func (g Guard) read(answer any, key string) (any, error) {
-	parts, _ := answer.([]any)
-	if len(parts) == 0 {
-		return nil, fmt.Errorf("redisguard: %q: not an answer of the script: %v", key, answer)
-	}
-	switch text(parts[0]) {
-	case "done":
-		if len(parts) == 1 {
-			return nil, nil // what Lua's nil becomes
-		}
-		return parts[1], nil
-	case "stale":
-		lock := text(parts[1])
-		seen, err := fence.Parse(text(parts[2]))
-		return nil, cmp.Or(err, error(&fence.StaleError{Lock: lock, Token: g.token(lock), Seen: seen, Resource: key}))
-	case "other":
-		var bound []string
-		for _, lock := range parts[1].([]any) {
-			bound = append(bound, text(lock))
-		}
-		return nil, g.otherLock(g.Lock, bound, key)
-	}
-	return nil, fmt.Errorf("redisguard: %q: not an answer of the script: %v", key, answer)
-}
-
-func (g Guard) token(lock string) fence.Token {
-	if lock == g.Lock {
-		return g.Token
-	}
-	return g.With[lock]
-}
-
-func (g Guard) otherLock(lock string, bound []string, key string) error {
-	return &fence.OtherLockError{Lock: lock, Bound: strings.Join(slices.Sorted(slices.Values(bound)), ", "), Resource: key}
-}
-
-// text is a string of Redis, which some clients return as bytes.
-func text(v any) string {
-	if b, ok := v.([]byte); ok {
-		return string(b)
-	}
-	s, _ := v.(string)
-	return s
 }

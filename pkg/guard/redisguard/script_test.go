@@ -27,7 +27,7 @@ func TestAScriptOfTheCallerSeesItsOwnKeysAndArguments(t *testing.T) {
 		"-- nothing but a comment":        nil,
 		"if #ARGV == 2 then return 'early' end return 'late'": "early",
 	} {
-		got, err := holder(client, 5).Run(t.Context(), script, []string{key, "{" + key + "}b"}, "one", 2)
+		got, err := guard(client).Run(t.Context(), holding(5), script, []string{key, "{" + key + "}b"}, "one", 2)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %#v, error %v, want %#v", script, got, err, want)
 		}
@@ -41,21 +41,21 @@ func TestAScriptThatFailsIsNeitherRefusedNorDone(t *testing.T) {
 		"redis.call('INCR', KEYS[1])", "end return (", "return redis.call('GET', 'somewhere-else', 'x')",
 	} {
 		key := newKey(t, client)
-		if err := holder(client, 5).Set(t.Context(), key, "text"); err != nil {
+		if err := guard(client).Set(t.Context(), holding(5), key, "text"); err != nil {
 			t.Fatal(err)
 		}
-		got, err := holder(client, 6).Run(t.Context(), script, []string{key})
-		if err == nil || got != nil || errors.Is(err, fence.ErrStale) || errors.Is(err, fence.ErrOtherLock) || errors.Is(err, fence.ErrInvalid) {
+		got, err := guard(client).Run(t.Context(), holding(6), script, []string{key})
+		if err == nil || got != nil || fence.Refused(err) {
 			t.Errorf("%s: got %v, error %v", script, got, err)
 		}
 	}
 	// What fails halfway has raised the fence before.
 	key := newKey(t, client)
-	if _, err := holder(client, 6).Run(t.Context(), "redis.call('SET', KEYS[1], 'half') error('no')", []string{key}); err == nil {
+	if _, err := guard(client).Run(t.Context(), holding(6), "redis.call('SET', KEYS[1], 'half') error('no')", []string{key}); err == nil {
 		t.Error("got no error")
 	}
 	want(t, client, key, "half")
-	if err := holder(client, 5).Set(t.Context(), key, "late"); !errors.Is(err, fence.ErrStale) {
+	if err := guard(client).Set(t.Context(), holding(5), key, "late"); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got error %v, want that 5 is stale", err)
 	}
 }
@@ -63,11 +63,11 @@ func TestAScriptThatFailsIsNeitherRefusedNorDone(t *testing.T) {
 func TestAScriptThatIsRefusedDoesNotRun(t *testing.T) {
 	client := open(t)
 	key := newKey(t, client)
-	if err := holder(client, 5).Set(t.Context(), key, "1"); err != nil {
+	if err := guard(client).Set(t.Context(), holding(5), key, "1"); err != nil {
 		t.Fatal(err)
 	}
 	incr := func(token fence.Token) error {
-		_, err := holder(client, token).Run(t.Context(), "return redis.call('INCR', KEYS[1])", []string{key})
+		_, err := guard(client).Run(t.Context(), holding(token), "return redis.call('INCR', KEYS[1])", []string{key})
 		return err
 	}
 	if err := incr(4); !errors.Is(err, fence.ErrStale) {
@@ -83,7 +83,7 @@ func TestAScriptThatIsRefusedDoesNotRun(t *testing.T) {
 func TestAScriptThatRedisForgotIsSentAgain(t *testing.T) {
 	client := open(t)
 	key := newKey(t, client)
-	g := holder(client, 5)
+	g := guard(client)
 	plain := g.Do
 	sent := 0
 	g.Do = func(ctx context.Context, args ...any) (any, error) {
@@ -101,7 +101,7 @@ func TestAScriptThatRedisForgotIsSentAgain(t *testing.T) {
 			}
 		}
 		sent = 0
-		if err := g.Set(t.Context(), key, i); err != nil || sent != requests {
+		if err := g.Set(t.Context(), holding(5), key, i); err != nil || sent != requests {
 			t.Errorf("write %d took %d requests, error %v, want %d", i, sent, err, requests)
 		}
 		want(t, client, key, fmt.Sprint(i))
@@ -109,16 +109,16 @@ func TestAScriptThatRedisForgotIsSentAgain(t *testing.T) {
 	if err := client.ScriptFlush(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := holder(client, 4).Set(t.Context(), key, "late"); !errors.Is(err, fence.ErrStale) {
+	if err := guard(client).Set(t.Context(), holding(4), key, "late"); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got error %v, want that 4 is stale", err)
 	}
 	// A script cannot pass its own error for that of Redis and run twice.
 	sent = 0
-	if _, err := g.Run(t.Context(), "error('NOSCRIPT')", []string{key}); err == nil || sent > 2 {
+	if _, err := g.Run(t.Context(), holding(5), "error('NOSCRIPT')", []string{key}); err == nil || sent > 2 {
 		t.Errorf("got error %v after %d requests", err, sent)
 	}
 	sent = 0
-	if _, err := g.Run(t.Context(), "error('NOSCRIPT')", []string{key}); err == nil || sent != 1 {
+	if _, err := g.Run(t.Context(), holding(5), "error('NOSCRIPT')", []string{key}); err == nil || sent != 1 {
 		t.Errorf("got error %v after %d requests, want one", err, sent)
 	}
 }

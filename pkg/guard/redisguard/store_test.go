@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -46,35 +48,77 @@ type store struct {
 }
 
 func (s store) New(_ context.Context, locks ...string) (guardtest.Resource, error) {
-	return resource{s, newKey(s, s.client), locks}, nil
+	return resource{store: s, key: newKey(s, s.client), locks: locks}, nil
 }
 
-func (s store) Reopen(_ context.Context, r guardtest.Resource) (guardtest.Resource, error) {
+func (s store) Reopen(_ context.Context, r guardtest.Resource, locks ...string) (guardtest.Resource, error) {
 	again := r.(resource)
-	again.client = open(s)
+	again.client, again.locks = open(s), locks
 	return again, nil
 }
 
 type resource struct {
 	store
-	key   string
-	locks []string
+	key     string
+	locks   []string
+	between func()
+	stopped func()
 }
 
-func (r resource) guard(lock string, token fence.Token) redisguard.Guard {
-	return redisguard.Guard{Do: through(r.client), Lock: lock, Token: token, Locks: r.locks}
+func (r resource) guard() *redisguard.Guard {
+	return &redisguard.Guard{Do: r.do(), Locks: r.locks}
 }
 
-func (r resource) Write(ctx context.Context, lock string, token fence.Token, text string) error {
-	return r.guard(lock, token).Set(ctx, r.key, text)
+// do makes a client that loses an answer and sends again, or sleeps before it
+// sends.
+func (r resource) do() redisguard.Do {
+	do := through(r.client)
+	return func(ctx context.Context, args ...any) (any, error) {
+		if r.stopped != nil {
+			r.stopped()
+		}
+		answer, err := do(ctx, args...)
+		if r.between != nil && (err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT")) {
+			r.between()
+			answer, err = do(ctx, args...)
+		}
+		return answer, err
+	}
 }
 
-func (r resource) Claim(ctx context.Context, lock string, token fence.Token) error {
-	return r.guard(lock, token).Claim(ctx, r.key)
+func (r resource) Write(ctx context.Context, h fence.Holding, text string) error {
+	return r.guard().Set(ctx, h, r.key, text)
 }
 
-func (r resource) Delete(ctx context.Context, lock string, token fence.Token) error {
-	return r.guard(lock, token).Delete(ctx, r.key)
+func (r resource) Claim(ctx context.Context, h fence.Holding) error {
+	return r.guard().Claim(ctx, h, r.key)
+}
+
+func (r resource) Delete(ctx context.Context, h fence.Holding) error {
+	return r.guard().Delete(ctx, h, r.key)
+}
+
+func (r resource) Seen(ctx context.Context) (map[string]fence.Token, error) {
+	return r.guard().Seen(ctx, r.key)
+}
+
+func (r resource) Reset(ctx context.Context, h fence.Holding) error {
+	return r.guard().Reset(ctx, h, r.key)
+}
+
+func (r resource) Prune(ctx context.Context, before time.Time) error {
+	_, err := r.guard().Prune(ctx, r.key, before)
+	return err
+}
+
+func (r resource) Twice(between func()) guardtest.Resource {
+	r.between = between
+	return r
+}
+
+func (r resource) Asleep(stopped func()) guardtest.Resource {
+	r.stopped = stopped
+	return r
 }
 
 func (r resource) Read(ctx context.Context) (string, bool, error) {
@@ -91,4 +135,21 @@ func TestRedisIsGuarded(t *testing.T) {
 
 func TestTheGuardStandsTheHammer(t *testing.T) {
 	guardtest.Hammer(t, func(t *testing.T) guardtest.Store { return store{t, open(t)} })
+}
+
+// later is after anything that a test has done.
+func later() time.Time { return time.Now().Add(time.Hour) }
+
+// ownServer returns a client of a Redis that no other test uses.
+func ownServer(t *testing.T) *redis.Client {
+	t.Helper()
+	t.Setenv("REDIS_ADDR", "")
+	server, err := localtest.StartRedis(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }

@@ -20,7 +20,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
 			g, _ := newGuard(b)
 			ctx, body := b.Context(), noise(size)
-			claimed := g.Object("claimed", lock, 1)
+			claimed := g.Object(holding(1), "claimed")
 			if err := claimed.Claim(ctx); err != nil {
 				b.Fatal(err)
 			}
@@ -32,7 +32,7 @@ func BenchmarkWrite(b *testing.B) {
 				},
 				func() error { return claimed.Write(ctx, bytes.NewReader(body), s3guard.About{}) },
 				func() error {
-					return g.Object("first", lock, 1).Write(ctx, bytes.NewReader(body), s3guard.About{})
+					return g.Object(holding(1), "first").Write(ctx, bytes.NewReader(body), s3guard.About{})
 				},
 			}
 			took := make([][]time.Duration, len(ways))

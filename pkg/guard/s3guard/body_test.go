@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/guard/s3guard"
 )
 
@@ -39,7 +40,7 @@ func TestALongBodyGoesInParts(t *testing.T) {
 	} {
 		body := noise(size)
 		n.Sent()
-		if err := g.Object(name, lock, 5).Write(t.Context(), newTape(body), s3guard.About{}); err != nil {
+		if err := g.Object(holding(5), name).Write(t.Context(), newTape(body), s3guard.About{}); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		parts := 0
@@ -62,7 +63,7 @@ func TestABodyIsNotReadForATokenThatIsKnownToBeStale(t *testing.T) {
 	g, _ := newGuard(t)
 	write(t, g, "film.mp4", 6, "six")
 	body := newTape(noise(part))
-	wantStale(t, g.Object("film.mp4", lock, 5).Write(t.Context(), body, s3guard.About{}), 5, 6)
+	wantStale(t, g.Object(holding(5), "film.mp4").Write(t.Context(), body, s3guard.About{}), 5, 6)
 	if body.read != 0 {
 		t.Errorf("read %d bytes", body.read)
 	}
@@ -72,7 +73,7 @@ func TestALongBodyThatTurnsOutStaleLeavesNothingToSee(t *testing.T) {
 	g, n := newGuard(t)
 	g.PartSize = part
 	there := overHere(t, g)
-	o := g.Object("film.mp4", lock, 5)
+	o := g.Object(holding(5), "film.mp4")
 	if err := o.Claim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +124,8 @@ func TestAnUploadThatFailsLeavesNoParts(t *testing.T) {
 			defer cancel()
 			a := begin(cancel)
 			n.Every("PUT data", a.fault)
-			err := g.Object("film.mp4", lock, 5).Write(ctx, a.body, s3guard.About{})
-			if !errors.Is(err, s3guard.ErrNotApplied) || a.why != nil && !errors.Is(err, a.why) {
+			err := g.Object(holding(5), "film.mp4").Write(ctx, a.body, s3guard.About{})
+			if !errors.Is(err, fence.ErrNotApplied) || a.why != nil && !errors.Is(err, a.why) {
 				t.Errorf("got error %v, want ErrNotApplied and %v", err, a.why)
 			}
 			holds(t, g, "film.mp4", "four")

@@ -6,16 +6,19 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/pawl-lock/pawl/pkg/fence"
 )
 
-// change puts a pointer that has seen our token, and is otherwise what edit
-// makes of it, in the place of p, which takes the token. If another pointer has
-// come there, it decides again by that one.
-func (o *Object) change(ctx context.Context, p *pointer, edit func(*pointer)) error {
+// change puts a pointer that has seen our tokens, and is otherwise what edit makes
+// of it, in the place of p, which takes them. If another pointer has come there, it
+// decides again by that one.
+func (o *Object) change(ctx context.Context, p *pointer, declared []string, edit func(*pointer)) error {
 	var (
 		g     = o.guard
 		id    = rand.Text() // also of a repeated attempt, to be known by
@@ -29,7 +32,7 @@ func (o *Object) change(ctx context.Context, p *pointer, edit func(*pointer)) er
 		return notApplied(why)
 	}
 	for attempt := 0; ; attempt++ {
-		next := p.next(id, o.lock, o.token)
+		next := p.next(id, o.h, declared)
 		edit(next)
 		err := g.replace(ctx, o.key, p, next)
 		outcome := judge(err)
@@ -52,25 +55,28 @@ func (o *Object) change(ctx context.Context, p *pointer, edit func(*pointer)) er
 		}
 
 		now, err := g.read(ctx, o.key)
+		proven := false // that ours was never there, nor will be
 		switch {
 		case err != nil:
 			return giveUp(err)
 		case now.ID == id:
 			o.last.Store(now)
 			return nil
-		case doubt == nil:
-		case now.Replaces == id: // ours was there, and somebody has replaced it
+		case slices.Contains(now.History, id): // ours was there, and somebody has replaced it
 			return nil
 		case now.ID == p.ID: // what we sent may be late: send the same again
-			if most := g.Client.Options().Retryer.MaxAttempts(); most > 0 && tries >= most {
+			if most := g.Client.Options().Retryer.MaxAttempts(); doubt != nil && most > 0 && tries >= most {
 				return giveUp(doubt)
 			}
-		case now.Replaces == p.ID: // p was replaced, not by ours: no ETag comes back
-			doubt = nil
-		default:
+		case slices.Contains(now.History, p.ID): // p was replaced, not by ours: no ETag comes back
+			doubt, proven = nil, true
+		case doubt != nil:
 			return giveUp(doubt)
 		}
-		if err := now.admit(g.Locks, o.lock, o.token, g.resource(o.key)); err != nil {
+		if err := o.h.Admit(declared, now.Tokens, g.resource(o.key)); err != nil {
+			if proven {
+				err = fence.Settled(err)
+			}
 			return err
 		}
 		p = now

@@ -3,6 +3,8 @@ package s3guard
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strings"
@@ -15,19 +17,29 @@ import (
 
 // dataKey returns the key of new bytes for the object at key. It is never used
 // again.
-func (g *Guard) dataKey(key string) string { return g.dataPrefix() + key + "/" + rand.Text() }
+func (g *Guard) dataKey(key string) string {
+	return g.dataPrefix() + key + "/" + rand.Text() + g.sign()
+}
+
+// sign ends the data keys of this guard. Where the prefix of another is within
+// ours, or ours within it, its data is not taken for our own.
+func (g *Guard) sign() string {
+	sum := sha256.Sum256([]byte(g.dataPrefix()))
+	return "." + hex.EncodeToString(sum[:4])
+}
 
 // owner returns the key of the object that a data key is for, and false if the
 // guard has not made that key.
 func (g *Guard) owner(dataKey string) (key string, ok bool) {
-	rest, ok := strings.CutPrefix(dataKey, g.dataPrefix())
+	rest, ours := strings.CutPrefix(dataKey, g.dataPrefix())
+	rest, signed := strings.CutSuffix(rest, g.sign())
 	i := strings.LastIndexByte(rest, '/')
-	return rest[:max(i, 0)], ok && i > 0 && len(rest)-i-1 == len(rand.Text())
+	return rest[:max(i, 0)], ours && signed && i > 0 && len(rest)-i-1 == len(rand.Text())
 }
 
 // upload stores the bytes where no pointer leads yet.
 func (g *Guard) upload(ctx context.Context, key string, body io.Reader, about About) (*data, error) {
-	d := &data{Key: g.dataKey(key), ContentType: about.ContentType}
+	d := &data{Key: g.dataKey(key), About: about}
 	in := &transfermanager.UploadObjectInput{
 		Bucket:               &g.Bucket,
 		Key:                  &d.Key,

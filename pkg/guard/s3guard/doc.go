@@ -7,6 +7,8 @@
 // delete does not forget the token. Readers get one whole version, whatever is
 // written meanwhile.
 //
+//	err := guard.Write(ctx, held.Holding(), "films/42.mp4", file, s3guard.About{})
+//
 //	films/42.mp4 ──▶ {"tokens": {"studio/films/42": 7}, "data": {"key": ".pawl/films/42.mp4/K3…"}}
 //	                                                                        │
 //	.pawl/films/42.mp4/K3…  ◀───────────────────────────────────────────────┘
@@ -27,21 +29,33 @@
 // earlier one. Nor does Object Lock fence. It keeps versions from being deleted,
 // not newer ones from being put before them, by whomever.
 //
-// # Limits
+// # What it rests on
+//
+// S3 keeps what it has answered to, and compares If-Match with the newest version.
+// Servers that ignore If-Match will not do, nor will replicas: replication and
+// Multi-Region Access Points copy the pointer late, so read and write where the
+// bucket is. A bucket that is restored to an earlier version forgets tokens: let
+// every holder acquire its lock anew and claim.
 //
 // The guard fences those who use it. Whoever may PutObject or DeleteObject under
 // a guarded key can undo it: outside the data prefix, let the bucket's policy
-// require s3:if-match or s3:if-none-match of writers, and let nobody delete. It is of no use on servers that ignore If-Match, nor across
-// buckets: replication and Multi-Region Access Points copy the pointer late.
-// Objects that were there before the guard are refused, not taken over.
+// require s3:if-match or s3:if-none-match of writers, and let nobody delete but who
+// prunes. Objects that were there before the guard are refused, not taken over.
 //
 // Holders and readers need s3:GetObject, and s3:ListBucket, without which S3
 // calls a missing object forbidden; holders s3:PutObject and
-// s3:AbortMultipartUpload too, and who sweeps s3:DeleteObject.
+// s3:AbortMultipartUpload too, and who sweeps or prunes s3:DeleteObject.
+//
+// # Leaving
+//
+// Tokens of another source start lower than those that were seen, and would be
+// stale for ever: add the largest that [Guard.Seen] tells to each of them, or use
+// new names of locks and [Guard.Reset] each object.
 //
 // # What is left behind
 //
-// [Guard.Sweep], run once a day, deletes the data objects that nothing leads to.
+// [Guard.Sweep], run once a day, deletes the data objects that nothing leads to, and
+// [Guard.Prune] the pointers of objects that were deleted long ago.
 // A lifecycle rule cannot see pointers; use one for what Sweep does not see, the
 // parts of uploads that were never finished and, in a bucket with versions, what
 // has been replaced or swept:

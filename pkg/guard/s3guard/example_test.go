@@ -33,24 +33,29 @@ func Example() {
 		Bucket:   os.Getenv("FILMS_BUCKET"),
 		Observer: fence.LogRefusals(slog.Default()),
 	}
-	film := films.Object("films/42.mp4", "studio/films/42", 7)
+	h := fence.Holding{Lock: "studio/films/42", Token: 7} // lock.Held.Holding
 
 	// From here on, a job that held the lock before cannot publish any more.
-	if err := film.Claim(ctx); err != nil {
+	if err := films.Claim(ctx, h, "films/42.mp4"); err != nil {
 		log.Fatal(err)
 	}
-	rendered := strings.NewReader("all frames") // an *os.File, a pipe
-	err = film.Write(ctx, rendered, s3guard.About{ContentType: "video/mp4"})
-	switch {
-	case errors.Is(err, fence.ErrStale):
-		fmt.Println("another job has taken over:", err)
-	case errors.Is(err, s3guard.ErrNotApplied):
-		fmt.Println("nothing was published:", err)
-	case err != nil:
-		fmt.Println("it may be published, write it again to know:", err)
-	default:
-		fmt.Println("published")
+	older := fence.Holding{Lock: "studio/films/42", Token: 6}
+	for _, h := range []fence.Holding{h, older} {
+		rendered := strings.NewReader("all frames") // an *os.File, a pipe
+		err = films.Write(ctx, h, "films/42.mp4", rendered, s3guard.About{ContentType: "video/mp4"})
+		switch {
+		case errors.Is(err, fence.ErrStale):
+			fmt.Println(h.Token, "stops: another job has taken over")
+		case errors.Is(err, fence.ErrNotApplied):
+			fmt.Println("nothing was published:", err)
+		case err != nil:
+			fmt.Println("it may be published, write it again to know:", err)
+		default:
+			fmt.Println("published by", h.Token)
+		}
 	}
+	// published by 7
+	// 6 stops: another job has taken over
 }
 
 // Whoever reads needs no lock and no token.
@@ -111,7 +116,7 @@ func TestExamplesRun(t *testing.T) {
 		want string
 	}{
 		{ExampleGuard_Get, "not rendered yet\n"},
-		{Example, "published\n"},
+		{Example, "published by 7\n6 stops: another job has taken over\n"},
 		{ExampleGuard_Get, "video/mp4 of 10 bytes: all frames\n"},
 		{ExampleGuard_Sweep, "deleted 0\n"},
 	} {

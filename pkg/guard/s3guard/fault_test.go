@@ -66,7 +66,7 @@ func TestAFaultIsNeverTakenForAnAnswer(t *testing.T) {
 							ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 							defer cancel()
 						}
-						err := c.do(ctx, here.Object(key, lock, 5))
+						err := c.do(ctx, here.Object(holding(5), key))
 						truth(t, g, key, c.then, err)
 
 						// What can be overcome, is.
@@ -102,7 +102,7 @@ func truth(t *testing.T, g *s3guard.Guard, key, want string, err error) {
 		t.Errorf("it has %q and tokens %v", text, info.Tokens)
 	case err == nil && !done:
 		t.Errorf("got no error, and %q with tokens %v", text, info.Tokens)
-	case errors.Is(err, s3guard.ErrNotApplied) && !undone:
+	case errors.Is(err, fence.ErrNotApplied) && !undone:
 		t.Errorf("got error %v, and %q with tokens %v", err, text, info.Tokens)
 	case errors.Is(err, fence.ErrStale), errors.Is(err, fence.ErrOtherLock), errors.Is(err, fence.ErrInvalid):
 		t.Errorf("got error %v, which is not so", err)
@@ -110,25 +110,44 @@ func truth(t *testing.T, g *s3guard.Guard, key, want string, err error) {
 }
 
 func TestAfterADoubtAnotherPointerDecidesOnlyWhatItProves(t *testing.T) {
+	done := func(t *testing.T, err error) {
+		if err != nil {
+			t.Errorf("got error %v, want none", err)
+		}
+	}
+	settled := func(t *testing.T, err error) {
+		var stale *fence.StaleError
+		if wantStale(t, err, 5, 6); errors.As(err, &stale) && !stale.NotApplied {
+			t.Errorf("got error %v, want that it was not applied", err)
+		}
+	}
+	maybe := func(t *testing.T, err error) {
+		var stale *fence.StaleError
+		if wantStale(t, err, 5, 6); errors.As(err, &stale) && stale.NotApplied {
+			t.Errorf("got error %v, which is not known", err)
+		}
+	}
 	for name, c := range map[string]struct {
 		fault  fault
 		others int // writes by the next holder before the guard looks again
 		check  func(*testing.T, error)
 	}{
-		"ours was there and was replaced": {after(cut), 1, func(t *testing.T, err error) {
-			if err != nil {
-				t.Errorf("got error %v, want none", err)
-			}
-		}},
-		"ours never came":                          {cut, 1, func(t *testing.T, err error) { wantStale(t, err, 5, 6) }},
-		"too much has happened since it was there": {after(cut), 2, wantUnknown},
-		"too much has happened since it was not":   {cut, 2, wantUnknown},
+		"ours was there and was replaced":                {after(cut), 1, done},
+		"it was replaced more than once":                 {after(cut), 7, done},
+		"ours never came":                                {cut, 1, settled},
+		"ours never came and much else did":              {cut, 7, settled},
+		"too much has happened since it was there":       {after(cut), 9, wantUnknown},
+		"too much has happened since it was not":         {cut, 9, wantUnknown},
+		"it was sent twice":                              {after(pass), 1, done},
+		"it was sent twice and too much has happened":    {after(pass), 9, maybe},
+		"it was sent once and much else did come":        {say(412, "PreconditionFailed"), 7, settled},
+		"it was sent once and too much else did to know": {say(412, "PreconditionFailed"), 9, maybe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, n := newGuard(t)
 			there := overHere(t, g)
 			const key = "film.mp4"
-			o := g.Object(key, lock, 5)
+			o := g.Object(holding(5), key)
 			if err := o.Claim(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +166,7 @@ func TestAfterADoubtAnotherPointerDecidesOnlyWhatItProves(t *testing.T) {
 
 func wantUnknown(t *testing.T, err error) {
 	t.Helper()
-	if err == nil || errors.Is(err, fence.ErrStale) || errors.Is(err, s3guard.ErrNotApplied) {
+	if err == nil || errors.Is(err, fence.ErrStale) || errors.Is(err, fence.ErrNotApplied) {
 		t.Errorf("got error %v, want that nobody knows", err)
 	}
 }
@@ -160,7 +179,7 @@ func TestADoubtIsNotForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, n := newGuard(t)
-			o := g.Object("film.mp4", lock, 5)
+			o := g.Object(holding(5), "film.mp4")
 			if err := o.Claim(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +193,7 @@ func TestADoubtIsNotForgotten(t *testing.T) {
 func TestOneWhoIsOvertakenByItsOwnGrantTriesAgainWithoutAnotherUpload(t *testing.T) {
 	g, n := newGuard(t)
 	there := overHere(t, g)
-	o := g.Object("film.mp4", lock, 5)
+	o := g.Object(holding(5), "film.mp4")
 	if err := o.Claim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +208,7 @@ func TestOneWhoIsOvertakenByItsOwnGrantTriesAgainWithoutAnotherUpload(t *testing
 
 func TestALostAnswerIsLookedUpNotAskedForAgain(t *testing.T) {
 	g, n := newGuard(t)
-	o := g.Object("film.mp4", lock, 5)
+	o := g.Object(holding(5), "film.mp4")
 	n.Next("PUT pointer", after(cut))
 	if err := o.Write(t.Context(), strings.NewReader("five"), s3guard.About{}); err != nil {
 		t.Fatal(err)
@@ -208,7 +227,7 @@ func TestALostAnswerIsLookedUpNotAskedForAgain(t *testing.T) {
 // Somebody has deleted the pointer, and with it all that the guard knew.
 func TestAPointerThatIsGoneIsMadeAgain(t *testing.T) {
 	g, _ := newGuard(t)
-	o := g.Object("film.mp4", lock, 5)
+	o := g.Object(holding(5), "film.mp4")
 	if err := o.Claim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +243,7 @@ func TestAnObjectThatIsNoPointerIsLeftAlone(t *testing.T) {
 	for key, body := range map[string]string{"text": "a film", "json": `{"film":1}`, "later": `{"pawl_pointer":2,"id":"x"}`, "empty": ""} {
 		putRaw(t, g, key, body)
 		for name, c := range changes {
-			if err := c.do(t.Context(), g.Object(key, lock, 5)); !errors.Is(err, s3guard.ErrNotApplied) {
+			if err := c.do(t.Context(), g.Object(holding(5), key)); !errors.Is(err, fence.ErrNotApplied) {
 				t.Errorf("%s %s: got error %v, want ErrNotApplied", name, key, err)
 			}
 		}

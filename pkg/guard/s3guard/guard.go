@@ -1,10 +1,12 @@
 package s3guard
 
 import (
+	"context"
 	"crypto/md5"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -13,17 +15,22 @@ import (
 	"github.com/pawl-lock/pawl/pkg/fence"
 )
 
-// ErrNotApplied means that a change failed for another reason than its token,
-// that nothing was changed, and that it will not happen later either. It wraps
-// that reason.
-var ErrNotApplied = errors.New("not applied")
-
 // ErrNotFound means that an object was deleted or never written.
 var ErrNotFound = errors.New("not found")
 
-// A Guard stands before the objects of a bucket. All who write or read an object
-// must agree on every field but Client, PartSize and Observer. It is safe for
-// concurrent use, and must not be changed after the first.
+// A Guard guards the objects of a bucket. All who write or read an object must
+// agree on every field but Client, PartSize and Observer. It is safe for concurrent
+// use, and must not be changed after the first.
+//
+// Its changes fail with a [fence.StaleError] when it has seen a newer token, with a
+// [fence.OtherLockError] when the object belongs to another lock, with
+// [fence.ErrInvalid], or with [fence.ErrNotApplied]. After any other error the
+// outcome is unknown, and the change may still be made for as long as S3 takes a
+// request late: its signature is good for 15 minutes. Doing the same again does no
+// harm. A refusal comes with the knowledge that nothing was changed, unless more
+// changes than a pointer remembers have hidden it.
+//
+// While others change the object at the same time they try again, until ctx ends.
 type Guard struct {
 	// Client reaches the bucket. How often it tries again when S3 fails, and
 	// how long it waits before that, goes for the guard too.
@@ -32,13 +39,13 @@ type Guard struct {
 	// Bucket is its name.
 	Bucket string
 
-	// Locks are the full names of locks whose holders share every object. An
-	// object then takes the tokens of each of them and compares each with its
-	// own. None means that an object belongs to the lock of its first change.
+	// Locks are the full names of the locks that share every object, whether a
+	// caller holds them or not. None means those that the caller holds. See
+	// [fence.Holding.Admit] for how one is added.
 	Locks []string
 
-	// DataPrefix begins the keys of the data objects, and no other keys. Empty
-	// means ".pawl/".
+	// DataPrefix begins the keys of the data objects, and no keys of objects.
+	// Empty means ".pawl/".
 	DataPrefix string
 
 	// ExpectedBucketOwner is the account that must own the bucket, or S3
@@ -60,14 +67,31 @@ type Guard struct {
 	// MiB, and S3 takes no less than 5 MiB.
 	PartSize int64
 
-	// Observer is told of refusals.
+	// Observer is told of every refusal. Nil means nobody is.
 	Observer fence.Observer
 }
 
-// Object returns a guarded object in the hands of the grant of a lock, given by
-// its full name, that has the token. It sends no request.
-func (g *Guard) Object(key, lock string, token fence.Token) *Object {
-	return &Object{guard: g, key: key, lock: lock, token: token}
+// Claim has the guard see the tokens and changes nothing else: from now on older
+// holders are refused. Claim an object before reading it, or else an older holder
+// may change what was read. It takes two requests, or one if the guard has seen the
+// tokens.
+func (g *Guard) Claim(ctx context.Context, h fence.Holding, key string) error {
+	return g.Object(h, key).Claim(ctx)
+}
+
+// Write replaces the object's bytes by what body has, and what is said of them.
+// Readers see all of it or nothing. It takes three requests, and more for a body
+// that is longer than a part.
+//
+// A token that is known to be stale is refused before body is read.
+func (g *Guard) Write(ctx context.Context, h fence.Holding, key string, body io.Reader, about About) error {
+	return g.Object(h, key).Write(ctx, body, about)
+}
+
+// Delete removes the object; the guard still knows the tokens. It takes two
+// requests.
+func (g *Guard) Delete(ctx context.Context, h fence.Holding, key string) error {
+	return g.Object(h, key).Delete(ctx)
 }
 
 func (g *Guard) dataPrefix() string {
@@ -84,7 +108,8 @@ func (g *Guard) resource(key string) string { return "s3://" + g.Bucket + "/" + 
 // swept away.
 func (g *Guard) check(key string) error {
 	if key == "" || strings.HasPrefix(key, g.dataPrefix()) {
-		return fmt.Errorf("%w: the key %q is empty or begins with the data prefix %q", ErrNotApplied, key, g.dataPrefix())
+		return fmt.Errorf("%w: the key %q is empty or begins with the data prefix %q",
+			fence.ErrNotApplied, key, g.dataPrefix())
 	}
 	return nil
 }

@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -21,48 +18,54 @@ import (
 // A pointer is the body of the object under the key that callers use. It never
 // has the same bytes twice, so neither does its ETag.
 type pointer struct {
-	Format   int                    `json:"pawl_pointer"` // 1
-	ID       string                 `json:"id"`           // random, of this one
-	Replaces string                 `json:"replaces"`     // ID of the one before, empty if there was none
-	Tokens   map[string]fence.Token `json:"tokens"`       // by the full name of the lock
-	Data     *data                  `json:"data"`         // null after a delete, or a claim before the first write
+	Format  int                    `json:"pawl_pointer"` // 1
+	ID      string                 `json:"id"`           // random, of this one
+	History []string               `json:"history"`      // IDs of those before, the last first; "" is none
+	Tokens  map[string]fence.Token `json:"tokens"`       // by the full name of the lock, 0 where none was seen
+	Data    *data                  `json:"data"`         // null after a delete, or a claim before the first write
 
 	etag string // empty when there is no pointer
 }
 
+// remembered is how many changes may come between the attempt of a writer and its
+// look at what became of it.
+const remembered = 8
+
 type data struct {
-	Key         string `json:"key"`
-	Size        int64  `json:"size"`
-	ETag        string `json:"etag"`
-	ContentType string `json:"content_type"`
+	Key  string `json:"key"`
+	Size int64  `json:"size"`
+	ETag string `json:"etag"`
+	About
 }
 
-// admit returns why a change must not be made, if it must not.
-func (p *pointer) admit(declared []string, lock string, token fence.Token, resource string) error {
-	if len(declared) > 0 && !slices.Contains(declared, lock) {
-		return &fence.OtherLockError{Lock: lock, Bound: strings.Join(declared, ", "), Resource: resource}
+// next returns the pointer that follows p when it has seen the tokens.
+func (p *pointer) next(id string, h fence.Holding, declared []string) *pointer {
+	history := append([]string{p.ID}, p.History...)
+	n := &pointer{Format: 1, ID: id, History: history[:min(len(history), remembered)], Data: p.Data}
+	n.Tokens = make(map[string]fence.Token)
+	for _, lock := range declared {
+		n.Tokens[lock] = p.Tokens[lock]
 	}
-	if seen, bound := p.Tokens[lock]; bound {
-		if seen > token {
-			return &fence.StaleError{Lock: lock, Token: token, Seen: seen, Resource: resource}
-		}
-		return nil
+	for lock, token := range h.All() {
+		n.Tokens[lock] = token
 	}
-	for _, bound := range slices.Sorted(maps.Keys(p.Tokens)) {
-		if !slices.Contains(declared, bound) {
-			return &fence.OtherLockError{Lock: lock, Bound: bound, Resource: resource}
-		}
-	}
-	return nil
+	return n
 }
 
-// next returns the pointer that follows p when it has seen the token.
-func (p *pointer) next(id, lock string, token fence.Token) *pointer {
-	tokens := map[string]fence.Token{}
-	maps.Copy(tokens, p.Tokens)
-	tokens[lock] = token
-	return &pointer{Format: 1, ID: id, Replaces: p.ID, Tokens: tokens, Data: p.Data}
+// knows reports whether p has seen the tokens and is bound to the locks.
+func (p *pointer) knows(h fence.Holding, declared []string) bool {
+	for lock, token := range h.All() {
+		if p.Tokens[lock] != token {
+			return false
+		}
+	}
+	return len(p.Tokens) == len(declared)
 }
+
+// longest is a pointer; what is longer is somebody's data.
+const longest = 1 << 20
+
+var errNoPointer = errors.New("not a pointer of this guard")
 
 // read returns the pointer at a key, which is empty when there is none.
 func (g *Guard) read(ctx context.Context, key string) (*pointer, error) {
@@ -76,14 +79,13 @@ func (g *Guard) read(ctx context.Context, key string) (*pointer, error) {
 		return nil, err
 	}
 	defer out.Body.Close()
-	const most = 1 << 20 // what is longer is somebody's data
-	body, err := io.ReadAll(io.LimitReader(out.Body, most))
+	body, err := io.ReadAll(io.LimitReader(out.Body, longest))
 	if err != nil {
 		return nil, err
 	}
 	p := &pointer{etag: aws.ToString(out.ETag)}
 	if err := json.Unmarshal(body, p); err != nil || p.Format != 1 || p.ID == "" || p.etag == "" {
-		return nil, fmt.Errorf("%s is not a pointer of this guard", g.resource(key))
+		return nil, fmt.Errorf("%s is %w", g.resource(key), errNoPointer)
 	}
 	return p, nil
 }

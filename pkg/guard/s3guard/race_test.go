@@ -24,10 +24,10 @@ func TestOfTwoTokensThatRaceTheHigherOneStays(t *testing.T) {
 		var five, six error
 		var both sync.WaitGroup
 		both.Go(func() {
-			five = g.Object(key, lock, 5).Write(t.Context(), strings.NewReader("five"), s3guard.About{})
+			five = g.Object(holding(5), key).Write(t.Context(), strings.NewReader("five"), s3guard.About{})
 		})
 		both.Go(func() {
-			six = there.Object(key, lock, 6).Write(t.Context(), strings.NewReader("six"), s3guard.About{})
+			six = there.Object(holding(6), key).Write(t.Context(), strings.NewReader("six"), s3guard.About{})
 		})
 		both.Wait()
 		if six != nil {
@@ -51,7 +51,7 @@ func TestTheSameBytesUnderANewerTokenAreANewVersion(t *testing.T) {
 	write(t, g, key, 3, same)
 	there := overHere(t, g)
 	n.Next("PUT pointer", first(func() { write(t, there, key, 5, same) }, pass))
-	err := g.Object(key, lock, 4).Write(t.Context(), strings.NewReader(same), s3guard.About{})
+	err := g.Object(holding(4), key).Write(t.Context(), strings.NewReader(same), s3guard.About{})
 	wantStale(t, err, 4, 5)
 	if info, err := g.Stat(t.Context(), key); err != nil || info.Tokens[lock] != 5 {
 		t.Errorf("got %+v, error %v, want token 5", info, err)
@@ -98,7 +98,7 @@ func TestARequestThatArrivesLateChangesNothing(t *testing.T) {
 	g, n := newGuard(t)
 	const key = "film.mp4"
 	ctx := t.Context()
-	o := g.Object(key, lock, 5)
+	o := g.Object(holding(5), key)
 	if err := o.Delete(ctx); err != nil {
 		t.Fatal(err)
 	}

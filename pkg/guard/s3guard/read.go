@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 )
@@ -19,9 +20,9 @@ type Info struct {
 	// [Guard.Sweep] after the next change.
 	DataKey string
 
-	Size        int64 // bytes
-	ETag        string
-	ContentType string
+	Size int64 // bytes
+	ETag string
+	About
 
 	// Tokens are the newest that the guard has seen, by the full names of their
 	// locks.
@@ -44,7 +45,8 @@ func (g *Guard) Stat(ctx context.Context, key string) (Info, error) {
 	return info, nil
 }
 
-// Get returns an object, by two requests. It fails with [ErrNotFound].
+// Get returns an object, by two requests. It fails with [ErrNotFound], and with
+// [ErrReplaced] if the bytes are not those that were written.
 func (g *Guard) Get(ctx context.Context, key string) (*Content, error) {
 	c, err := g.get(ctx, key)
 	if err != nil {
@@ -64,8 +66,16 @@ func (g *Guard) stat(ctx context.Context, key string) (Info, error) {
 	if p.Data == nil {
 		return Info{}, ErrNotFound
 	}
-	return Info{p.Data.Key, p.Data.Size, p.Data.ETag, p.Data.ContentType, p.Tokens}, nil
+	return p.info(), nil
 }
+
+func (p *pointer) info() Info {
+	return Info{DataKey: p.Data.Key, Size: p.Data.Size, ETag: p.Data.ETag, About: p.Data.About, Tokens: p.Tokens}
+}
+
+// ErrReplaced means that somebody has put other bytes under the key of an object's
+// data, past the guard.
+var ErrReplaced = errors.New("the data was replaced")
 
 func (g *Guard) get(ctx context.Context, key string) (*Content, error) {
 	for swept := ""; ; {
@@ -73,11 +83,17 @@ func (g *Guard) get(ctx context.Context, key string) (*Content, error) {
 		if err != nil {
 			return nil, err
 		}
-		in := &s3.GetObjectInput{Bucket: &g.Bucket, Key: &info.DataKey, ExpectedBucketOwner: set(g.ExpectedBucketOwner)}
+		in := &s3.GetObjectInput{
+			Bucket: &g.Bucket, Key: &info.DataKey, IfMatch: set(info.ETag), ExpectedBucketOwner: set(g.ExpectedBucketOwner),
+		}
 		in.SSECustomerAlgorithm, in.SSECustomerKey, in.SSECustomerKeyMD5 = g.customerKey()
 		out, err := g.Client.GetObject(ctx, in)
 		if err == nil {
 			return &Content{info, out.Body}, nil
+		}
+		var answer *smithyhttp.ResponseError
+		if errors.As(err, &answer) && answer.HTTPStatusCode() == 412 {
+			return nil, fmt.Errorf("%s: %w", info.DataKey, ErrReplaced)
 		}
 		missing := (*types.NoSuchKey)(nil)
 		if !errors.As(err, &missing) || info.DataKey == swept {

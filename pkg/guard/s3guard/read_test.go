@@ -13,11 +13,11 @@ import (
 func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	g, _ := newGuard(t)
 	ctx := t.Context()
-	if err := g.Object("claimed", lock, 5).Claim(ctx); err != nil {
+	if err := g.Object(holding(5), "claimed").Claim(ctx); err != nil {
 		t.Fatal(err)
 	}
 	write(t, g, "deleted", 5, "five")
-	if err := g.Object("deleted", lock, 5).Delete(ctx); err != nil {
+	if err := g.Object(holding(5), "deleted").Delete(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"never written", "claimed", "deleted"} {
@@ -36,7 +36,7 @@ func TestNoBucketIsNoAnswer(t *testing.T) {
 	if _, err := g.Get(t.Context(), "film.mp4"); err == nil || errors.Is(err, s3guard.ErrNotFound) {
 		t.Errorf("get: got error %v, want one that is not ErrNotFound", err)
 	}
-	if err := g.Object("film.mp4", lock, 5).Claim(t.Context()); !errors.Is(err, s3guard.ErrNotApplied) {
+	if err := g.Object(holding(5), "film.mp4").Claim(t.Context()); !errors.Is(err, fence.ErrNotApplied) {
 		t.Errorf("claim: got error %v, want ErrNotApplied", err)
 	}
 }
@@ -58,7 +58,7 @@ func TestAReaderFollowsThePointerAgainWhenTheDataIsGone(t *testing.T) {
 	holds(t, g, "film.mp4", "seven")
 
 	n.Next("GET data", first(func() {
-		if err := there.Object("film.mp4", lock, 7).Delete(t.Context()); err != nil {
+		if err := there.Object(holding(7), "film.mp4").Delete(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if _, err := there.Sweep(t.Context(), "", all()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/guard/s3guard"
 )
 
@@ -34,17 +36,17 @@ func TestAWriteIsThreeRequestsAndTwoAfterAClaim(t *testing.T) {
 		wantKinds(t, n, want...)
 	}
 	n.Sent()
-	o := g.Object("film.mp4", lock, 5)
+	o := g.Object(holding(5), "film.mp4")
 	check(o.Write(ctx, body(), s3guard.About{}), "GET pointer", "PUT data", "PUT pointer")
 	check(o.Write(ctx, body(), s3guard.About{}), "PUT data", "PUT pointer")
-	o = g.Object("film.mp4", lock, 6)
+	o = g.Object(holding(6), "film.mp4")
 	check(o.Claim(ctx), "GET pointer", "PUT pointer")
 	check(o.Write(ctx, body(), s3guard.About{}), "PUT data", "PUT pointer")
 	check(o.Claim(ctx), "GET pointer")
 	check(o.Delete(ctx), "PUT pointer")
-	check(g.Object("film.mp4", lock, 6).Delete(ctx), "GET pointer", "PUT pointer")
+	check(g.Object(holding(6), "film.mp4").Delete(ctx), "GET pointer", "PUT pointer")
 
-	err := g.Object("film.mp4", lock, 5).Write(ctx, body(), s3guard.About{})
+	err := g.Object(holding(5), "film.mp4").Write(ctx, body(), s3guard.About{})
 	wantStale(t, err, 5, 6)
 	wantKinds(t, n, "GET pointer")
 }
@@ -54,7 +56,7 @@ func TestWhatIsSaidOfTheBytesIsKept(t *testing.T) {
 	about := s3guard.About{
 		ContentType: "video/mp4", ContentEncoding: "gzip", CacheControl: "max-age=60", Metadata: map[string]string{"camera": "b"},
 	}
-	if err := g.Object("film.mp4", lock, 5).Write(t.Context(), strings.NewReader("a film"), about); err != nil {
+	if err := g.Object(holding(5), "film.mp4").Write(t.Context(), strings.NewReader("a film"), about); err != nil {
 		t.Fatal(err)
 	}
 	info, err := g.Stat(t.Context(), "film.mp4")
@@ -62,11 +64,19 @@ func TestWhatIsSaidOfTheBytesIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := headRaw(t, g, info.DataKey)
-	if info.Size != 6 || info.ContentType != "video/mp4" || info.ETag != *head.ETag || info.Tokens[lock] != 5 {
+	if info.Size != 6 || info.ETag != *head.ETag || info.Tokens[lock] != 5 || !reflect.DeepEqual(info.About, about) {
 		t.Errorf("got %+v", info)
 	}
+	content, err := g.Get(t.Context(), "film.mp4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = content.Body.Close()
+	if !reflect.DeepEqual(content.About, about) {
+		t.Errorf("got %+v, want %+v", content.About, about)
+	}
 	got := s3guard.About{ContentType: *head.ContentType, ContentEncoding: *head.ContentEncoding, CacheControl: *head.CacheControl, Metadata: head.Metadata}
-	if got.ContentType != about.ContentType || got.ContentEncoding != about.ContentEncoding || got.CacheControl != about.CacheControl || got.Metadata["camera"] != "b" {
+	if !reflect.DeepEqual(got, about) {
 		t.Errorf("the data has %+v, want %+v", got, about)
 	}
 }
@@ -76,9 +86,9 @@ func TestRefusalsAreObserved(t *testing.T) {
 	var seen []error
 	g.Observer = func(_ context.Context, err error) { seen = append(seen, err) }
 	write(t, g, "film.mp4", 5, "a film")
-	stale := g.Object("film.mp4", lock, 4).Claim(t.Context())
-	other := g.Object("film.mp4", "tests/another", 9).Claim(t.Context())
-	_ = g.Object("film.mp4", lock, 0).Claim(t.Context()) // that is a mistake, not a refusal
+	stale := g.Object(holding(4), "film.mp4").Claim(t.Context())
+	other := g.Claim(t.Context(), fence.Holding{Lock: "tests/another", Token: 9}, "film.mp4")
+	_ = g.Object(holding(0), "film.mp4").Claim(t.Context()) // that is a mistake, not a refusal
 	if len(seen) != 2 || seen[0] != stale || seen[1] != other {
 		t.Errorf("saw %v, want %v and %v", seen, stale, other)
 	}
@@ -89,7 +99,7 @@ func TestAKeyThatTheDataCouldHaveIsRefused(t *testing.T) {
 	n.Sent()
 	for _, key := range []string{"", ".pawl/", ".pawl/film.mp4"} {
 		for name, c := range changes {
-			if err := c.do(t.Context(), g.Object(key, lock, 5)); !errors.Is(err, s3guard.ErrNotApplied) {
+			if err := c.do(t.Context(), g.Object(holding(5), key)); !errors.Is(err, fence.ErrNotApplied) {
 				t.Errorf("%s %q: got error %v, want ErrNotApplied", name, key, err)
 			}
 		}
@@ -105,7 +115,7 @@ func TestAKeyThatTheDataCouldHaveIsRefused(t *testing.T) {
 // the clear.
 func TestOwnerAndEncryptionGoWithEveryRequest(t *testing.T) {
 	const pointer = `{"pawl_pointer":1,"id":"x","tokens":{"tests/render":5},"data":{"key":".pawl/film.mp4/Y"}}`
-	const list = `<ListBucketResult><Contents><Key>.pawl/film.mp4/ABCDEFGHIJKLMNOPQRSTUVWXYZ</Key><LastModified>2020-01-01T00:00:00Z</LastModified></Contents></ListBucketResult>`
+	const list = `<ListBucketResult><Contents><Key>.pawl/film.mp4/ABCDEFGHIJKLMNOPQRSTUVWXYZ.0c5f9fd4</Key><LastModified>2020-01-01T00:00:00Z</LastModified></Contents></ListBucketResult>`
 	n := newNetwork(t)
 	none, tag := http.Header{}, http.Header{"Etag": {`"e"`}}
 	for kind, f := range map[string]fault{
@@ -121,7 +131,7 @@ func TestOwnerAndEncryptionGoWithEveryRequest(t *testing.T) {
 	}
 	everything := func() {
 		t.Helper()
-		o := g.Object("film.mp4", lock, 6)
+		o := g.Object(holding(6), "film.mp4")
 		_, get := g.Get(t.Context(), "film.mp4")
 		_, stat := g.Stat(t.Context(), "film.mp4")
 		_, sweep := g.Sweep(t.Context(), "", all())
@@ -131,7 +141,7 @@ func TestOwnerAndEncryptionGoWithEveryRequest(t *testing.T) {
 			t.Error(err)
 		}
 		n.Every("PUT data", say(403, "AccessDenied"))
-		if err := o.Write(t.Context(), bytes.NewReader(noise(11<<20)), s3guard.About{}); !errors.Is(err, s3guard.ErrNotApplied) {
+		if err := o.Write(t.Context(), bytes.NewReader(noise(11<<20)), s3guard.About{}); !errors.Is(err, fence.ErrNotApplied) {
 			t.Errorf("got error %v, want ErrNotApplied", err)
 		}
 		n.Every("PUT data", answer(200, tag, ""))

@@ -20,17 +20,17 @@ func TestSweepRemovesWhatNoPointerLeadsTo(t *testing.T) {
 	write(t, g, "replaced", 5, "new")
 	write(t, g, "replica", 5, "a replica")
 	write(t, g, "deleted", 5, "old")
-	if err := g.Object("deleted", lock, 5).Delete(ctx); err != nil {
+	if err := g.Object(holding(5), "deleted").Delete(ctx); err != nil {
 		t.Fatal(err)
 	}
 	n.Every("PUT pointer", say(403, "AccessDenied"))
 	for _, key := range []string{"replaced", "failed"} {
-		if err := g.Object(key, lock, 6).Write(ctx, strings.NewReader("vain"), s3guard.About{}); !errors.Is(err, s3guard.ErrNotApplied) {
+		if err := g.Object(holding(6), key).Write(ctx, strings.NewReader("vain"), s3guard.About{}); !errors.Is(err, fence.ErrNotApplied) {
 			t.Fatal(err)
 		}
 	}
 	n.Every("PUT pointer", pass)
-	others := []string{".pawl/replaced/not-ours", ".pawl/ABCDEFGHIJKLMNOPQRSTUVWXYZ", "elsewhere/ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+	others := []string{".pawl/replaced/not-ours", ".pawl/replaced/ABCDEFGHIJKLMNOPQRSTUVWXYZ", ".pawl/ABCDEFGHIJKLMNOPQRSTUVWXYZ", "elsewhere/ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 	for _, key := range others {
 		putRaw(t, g, key, "not ours")
 	}
@@ -52,15 +52,15 @@ func TestSweepRemovesWhatNoPointerLeadsTo(t *testing.T) {
 	for _, key := range others {
 		getRaw(t, g, key)
 	}
-	if got := keys(t, g, ".pawl/"); len(got) != 4 {
-		t.Errorf("left %q, want 2 with data and 2 that are not the guard's", got)
+	if got := keys(t, g, ".pawl/"); len(got) != 5 {
+		t.Errorf("left %q, want 2 with data and 3 that are not the guard's", got)
 	}
-	wantStale(t, g.Object("deleted", lock, 4).Claim(ctx), 4, 5)
+	wantStale(t, g.Object(holding(4), "deleted").Claim(ctx), 4, 5)
 }
 
 func TestSweepReadsEveryPage(t *testing.T) {
 	g, _ := newGuard(t)
-	const ours = ".pawl/film.mp4/ABCDEFGHIJKLMNOPQRSTUV%04d"
+	const ours = ".pawl/film.mp4/ABCDEFGHIJKLMNOPQRSTUV%04d.0c5f9fd4"
 	var all1001 sync.WaitGroup
 	next := make(chan int)
 	for range 8 {
@@ -97,6 +97,43 @@ func TestSweepSaysWhatItCouldNotDelete(t *testing.T) {
 	}
 }
 
+// One file of somebody else's, in the place of a pointer, must not be the end of
+// all sweeping.
+func TestSweepGoesOnPastWhatItCannotRead(t *testing.T) {
+	g, _ := newGuard(t)
+	for i := range 14 {
+		for _, key := range []string{fmt.Sprintf("a%02d", i), fmt.Sprintf("b%02d", i)} {
+			write(t, g, key, 5, "old")
+			write(t, g, key, 5, "new")
+		}
+		putRaw(t, g, fmt.Sprintf("a%02d", i), "a file of somebody else's")
+	}
+	swept, err := g.Sweep(t.Context(), "", all())
+	if swept != 14 || err == nil || strings.Count(err.Error(), "not a pointer") != 10 || !strings.Contains(err.Error(), "and 4 more") {
+		t.Errorf("swept %d, error %v, want 14 and 10 of the 14 that are no pointers", swept, err)
+	}
+	if got := keys(t, g, ".pawl/a"); len(got) != 28 {
+		t.Errorf("%d data objects of those are left, want all 28", len(got))
+	}
+	holds(t, g, "b03", "new")
+}
+
+// However prefixes nest, the data of another guard is foreign by name.
+func TestSweepNeverTakesTheDataOfAnotherGuard(t *testing.T) {
+	outer, _ := newGuard(t)
+	inner := overHere(t, outer)
+	inner.DataPrefix = ".pawl/b/"
+	write(t, inner, "film.mp4", 5, "inner")
+	write(t, outer, "b/c.mp4", 5, "outer")
+	for _, g := range []*s3guard.Guard{outer, inner} {
+		if n, err := g.Sweep(t.Context(), "", all()); n != 0 || err != nil {
+			t.Errorf("swept %d, error %v, want nothing", n, err)
+		}
+	}
+	holds(t, inner, "film.mp4", "inner")
+	holds(t, outer, "b/c.mp4", "outer")
+}
+
 // Writers and a sweeper that keeps its one condition: it leaves alone what was
 // uploaded since the oldest write under way began.
 func TestSweepRemovesNothingThatWritersNeed(t *testing.T) {
@@ -126,7 +163,7 @@ func TestSweepRemovesNothingThatWritersNeed(t *testing.T) {
 				begun[w] = time.Now()
 				mu.Unlock()
 				key, text := fmt.Sprintf("film/%d", (w+i)%objects), fmt.Sprintf("%d of %d", i, w)
-				err := here.Object(key, lock, fence.Token(1+i)).Write(t.Context(), strings.NewReader(text), s3guard.About{})
+				err := here.Object(holding(fence.Token(1+i)), key).Write(t.Context(), strings.NewReader(text), s3guard.About{})
 				if err != nil && !errors.Is(err, fence.ErrStale) {
 					t.Error(err)
 				}

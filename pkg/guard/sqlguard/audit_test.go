@@ -2,7 +2,6 @@ package sqlguard_test
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"fmt"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
-	"github.com/pawl-lock/pawl/pkg/guard/sqlguard"
 )
 
 // column returns the first column of all rows.
@@ -44,52 +42,67 @@ func column(t testing.TB, db *sql.DB, query string, args ...any) string {
 
 func TestAnAuditFindsWritesThatBypassedTheGuard(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.database(t)
-		exec(t, db, "CREATE TABLE ledger (entry INT PRIMARY KEY)")
-		exec(t, db, k.dialect.Columns("ledger"))
-		for i, write := range []string{
-			"'shop/a', 5", "'shop/a', 5", "'shop/b', 1", "'shop/a', 7", "'shop/a', 6", "'shop/a', 6",
-			"'shop/b', 2", "'shop/a', 7", "'shop/a', 9", "'shop/b', 1", "'shop/a', 10",
-		} {
-			exec(t, db, fmt.Sprintf("INSERT INTO ledger (entry, fence_lock, fence_token) VALUES (%d, %s)", i+1, write))
+		db, g := k.database(t)
+		exec(t, db, "CREATE TABLE ledger (entry INT PRIMARY KEY, why VARCHAR(60))")
+		exec(t, db, "INSERT INTO ledger VALUES (1, '')")
+		exec(t, db, g.Columns("ledger"))
+		for lock, token := range map[string]fence.Token{"shop/a": 10, "shop/b": 2} {
+			if err := g.Claim(t.Context(), db, fence.Holding{Lock: lock, Token: token}, lock); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if got, want := column(t, db, sqlguard.Audit("ledger", "entry")), "5 6 10"; got != want {
-			t.Errorf("got entries %s, want %s", got, want)
+		for i, w := range []struct{ write, why string }{
+			{"'shop/a', 5", ""}, {"'shop/a', 5", ""}, {"'shop/b', 1", ""}, {"'shop/a', 7", ""},
+			{"'shop/a', 6", "older than an earlier row"}, {"'shop/b', 2", ""}, {"'', 0", "no token"},
+			{"'shop/a', 999", "unknown token"}, {"'shop/a', 7", ""}, {"'shop/a', 9", ""},
+			{"'shop/b', 1", "older than an earlier row"}, {"'shop/typo', 9", "unknown lock"}, {"'shop/a', 10", ""},
+		} {
+			exec(t, db, fmt.Sprintf("INSERT INTO ledger (entry, why, fence_lock, fence_token) VALUES (%d, '%s', %s)", i+2, w.why, w.write))
+		}
+		found := column(t, db, "SELECT CONCAT(entry, ' ', why) FROM ledger WHERE why <> '' ORDER BY entry")
+		if got := column(t, db, "SELECT CONCAT(entry, ' ', fence_fault) FROM ("+g.Audit("ledger", "entry")+") AS a ORDER BY entry"); got != found || got == "" {
+			t.Errorf("got %s, want %s", got, found)
 		}
 	})
 }
 
-func TestRefusalsAreObserved(t *testing.T) {
+func TestARefusalIsObservedOnce(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.guarded(t)
+		db, g := k.database(t)
+		if err := g.Claim(t.Context(), db, holding(6), "doc/1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.update(t, db, g, 6, ""); err != nil {
+			t.Fatal(err)
+		}
 		var log bytes.Buffer
-		guard := k.dialect
-		guard.Observer = fence.LogRefusals(slog.New(slog.NewTextHandler(&log, nil)))
-		for _, step := range []struct {
-			want string
-			do   func(ctx context.Context, tx *sql.Tx) error
-		}{
-			{"", func(ctx context.Context, tx *sql.Tx) error { return guard.Check(ctx, tx, "shop/doc", 6) }},
-			{"", func(ctx context.Context, tx *sql.Tx) error { return guard.Bind(ctx, tx, "doc", "shop/doc") }},
-			{"", func(ctx context.Context, tx *sql.Tx) error {
-				return guard.Update(ctx, tx, document1, "shop/doc", 6, "")
-			}},
-			{`resource="table fence" lock=shop/doc token=5 seen=6`, func(ctx context.Context, tx *sql.Tx) error { return guard.Check(ctx, tx, "shop/doc", 5) }},
-			{`resource="table fence" lock=shop/doc token=5 seen=6`, func(ctx context.Context, _ *sql.Tx) error { return guard.Claim(ctx, db, "shop/doc", 5) }},
-			{`resource=doc lock=shop/other bound=shop/doc`, func(ctx context.Context, tx *sql.Tx) error { return guard.Bind(ctx, tx, "doc", "shop/other") }},
-			{`resource="doc id=1" lock=shop/doc token=5 seen=6`, func(ctx context.Context, tx *sql.Tx) error {
-				return guard.Update(ctx, tx, document1, "shop/doc", 5, "")
-			}},
-			{`resource="doc id=1" lock=shop/other bound=shop/doc`, func(ctx context.Context, tx *sql.Tx) error {
-				return guard.Update(ctx, tx, document1, "shop/other", 7, "")
-			}},
-			{"", func(ctx context.Context, tx *sql.Tx) error { return guard.Check(ctx, tx, "shop/doc", 0) }},
+		g.Observer = fence.LogRefusals(slog.New(slog.NewTextHandler(&log, nil)))
+		other := fence.Holding{Lock: "shop/other", Token: 7}
+		in := func(do func(tx *sql.Tx) error) error { return k.do(t.Context(), db, nil, do) }
+		for want, do := range map[string]func() error{
+			"":   func() error { return g.Claim(t.Context(), db, holding(6), "doc/1") },
+			" ":  func() error { return g.Claim(t.Context(), db, holding(0), "doc/1") },
+			"  ": func() error { return g.Claim(t.Context(), db, holding(6), "") },
+			"resource=doc/1 lock=shop/doc token=5 seen=6 not_applied=true": func() error {
+				return g.Claim(t.Context(), db, holding(5), "doc/1")
+			},
+			"resource=doc/1 lock=shop/doc token=4 seen=6 not_applied=true": func() error {
+				return in(func(tx *sql.Tx) error { return g.Check(t.Context(), tx, holding(4), "doc/1") })
+			},
+			"resource=doc/1 lock=shop/other bound=shop/doc not_applied=true": func() error {
+				return g.Claim(t.Context(), db, other, "doc/1")
+			},
+			`resource="doc id=1" lock=shop/doc token=5 seen=6 not_applied=true`: func() error { return k.update(t, db, g, 5, "") },
+			`resource="doc id=1" lock=shop/other bound=shop/doc not_applied=true`: func() error {
+				return in(func(tx *sql.Tx) error { return g.Update(t.Context(), tx, other, document1, "") })
+			},
 		} {
 			log.Reset()
-			err := k.do(t.Context(), db, nil, func(tx *sql.Tx) error { return step.do(t.Context(), tx) })
+			err := do()
+			want = strings.TrimSpace(want)
 			got := log.String()
-			if strings.Count(got, "\n") > 1 || !strings.Contains(got, step.want) || (step.want == "") != (got == "") {
-				t.Errorf("error %v was logged as %q, want %q", err, got, step.want)
+			if strings.Count(got, "\n") > 1 || !strings.Contains(got, want) || (want == "") != (got == "") {
+				t.Errorf("error %v was logged as %q, want %q", err, got, want)
 			}
 		}
 	})

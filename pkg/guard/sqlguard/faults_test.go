@@ -12,11 +12,6 @@ import (
 	"github.com/pawl-lock/pawl/pkg/fence"
 )
 
-// refused reports whether err is a decision of the guard.
-func refused(err error) bool {
-	return errors.Is(err, fence.ErrStale) || errors.Is(err, fence.ErrOtherLock) || errors.Is(err, fence.ErrInvalid)
-}
-
 // A breaker is a connection that breaks when the driver commits.
 type breaker struct {
 	net.Conn
@@ -45,11 +40,12 @@ func (b *breaker) Read(p []byte) (int, error) {
 
 func TestACommitWhoseConnectionBreaksIsNeverASuccess(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		for name, write := range k.forms() {
+		for name := range k.forms(nil) {
 			for fate, heard := range map[string]bool{"the request is lost": false, "the answer is lost": true} {
 				t.Run(name+", "+fate, func(t *testing.T) {
 					armed := new(atomic.Bool)
-					db := k.wrapping(func(c net.Conn) net.Conn { return &breaker{Conn: c, armed: armed, heard: heard} }).guarded(t)
+					db, g := k.wrapping(func(c net.Conn) net.Conn { return &breaker{Conn: c, armed: armed, heard: heard} }).database(t)
+					write := k.forms(g)[name]
 					attempt := func(token fence.Token) error {
 						return k.do(t.Context(), db, nil, func(tx *sql.Tx) error { return write(t.Context(), tx, token) })
 					}
@@ -59,7 +55,7 @@ func TestACommitWhoseConnectionBreaksIsNeverASuccess(t *testing.T) {
 					armed.Store(true)
 					err := attempt(6)
 					armed.Store(false)
-					if err == nil || refused(err) || mayBeRepeated(err) {
+					if err == nil || fence.Refused(err) || mayBeRepeated(err) {
 						t.Errorf("got error %v, want one that leaves it open", err)
 					}
 					if got := body(t, db); heard != (got == "6") {
@@ -80,9 +76,10 @@ func TestACommitWhoseConnectionBreaksIsNeverASuccess(t *testing.T) {
 
 func TestASessionKilledAfterTheCheckChangesNothing(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		for name, write := range k.forms() {
+		for name := range k.forms(nil) {
 			t.Run(name, func(t *testing.T) {
-				db := k.guarded(t)
+				db, g := k.database(t)
+				write := k.forms(g)[name]
 				err := k.do(t.Context(), db, nil, func(tx *sql.Tx) error {
 					var id int64
 					if err := tx.QueryRow(k.session).Scan(&id); err != nil {
@@ -94,7 +91,7 @@ func TestASessionKilledAfterTheCheckChangesNothing(t *testing.T) {
 					exec(t, db, k.kill, id)
 					return nil
 				})
-				if err == nil || refused(err) {
+				if err == nil || fence.Refused(err) {
 					t.Errorf("got error %v, want that the connection is gone", err)
 				}
 				if got := body(t, db); got != "" {
@@ -111,11 +108,11 @@ func TestASessionKilledAfterTheCheckChangesNothing(t *testing.T) {
 
 func TestADeadlockIsNoRefusal(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.database(t)
+		db, g := k.database(t)
 		var txs [2]*sql.Tx
 		locks := [2]string{"shop/a", "shop/b"}
 		for i := range txs {
-			if err := k.dialect.Claim(t.Context(), db, locks[i], 1); err != nil {
+			if err := g.Claim(t.Context(), db, fence.Holding{Lock: locks[i], Token: 1}, locks[i]); err != nil {
 				t.Fatal(err)
 			}
 			tx, err := db.Begin()
@@ -126,14 +123,14 @@ func TestADeadlockIsNoRefusal(t *testing.T) {
 			txs[i] = tx
 		}
 		for i, tx := range txs {
-			if err := k.dialect.Check(t.Context(), tx, locks[i], 2); err != nil {
+			if err := g.Check(t.Context(), tx, fence.Holding{Lock: locks[i], Token: 2}, locks[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		errs := make(chan error, 2)
 		for i, tx := range txs {
 			go func() {
-				err := k.dialect.Check(t.Context(), tx, locks[1-i], 2)
+				err := g.Check(t.Context(), tx, fence.Holding{Lock: locks[1-i], Token: 2}, locks[1-i])
 				if err == nil {
 					err = tx.Commit()
 				} else {
@@ -146,17 +143,18 @@ func TestADeadlockIsNoRefusal(t *testing.T) {
 		if first == nil {
 			first, second = second, first
 		}
-		if !mayBeRepeated(first) || refused(first) || second != nil {
+		if !mayBeRepeated(first) || fence.Refused(first) || second != nil {
 			t.Errorf("got errors %v and %v, want one deadlock", first, second)
 		}
 	})
 }
 
 func TestASerializationFailureIsNoRefusal(t *testing.T) {
-	for name, write := range postgres.forms() {
+	for name := range postgres.forms(nil) {
 		for _, level := range levels[1:] {
 			t.Run(name+" at "+level.String(), func(t *testing.T) {
-				db, o := postgres.guarded(t), &sql.TxOptions{Isolation: level}
+				db, g := postgres.database(t)
+				write, o := postgres.forms(g)[name], &sql.TxOptions{Isolation: level}
 				rounds := 0
 				_, err := postgres.again(t.Context(), db, o, func(tx *sql.Tx) error {
 					rounds++
@@ -170,7 +168,7 @@ func TestASerializationFailureIsNoRefusal(t *testing.T) {
 						}
 					}
 					err := write(t.Context(), tx, 5)
-					if rounds == 1 && (!mayBeRepeated(err) || refused(err)) {
+					if rounds == 1 && (!mayBeRepeated(err) || fence.Refused(err)) {
 						t.Errorf("got error %v, want a serialization failure", err)
 					}
 					return err

@@ -31,6 +31,7 @@ type kind struct {
 	session  string                            // asks for the id of the session
 	kill     string                            // ends the session with an id
 	hexLocks string                            // shows the locks in table fence
+	idle     string                            // bounds how long a transaction may do nothing
 	waiting  string                            // shows a name and how many wait for a lock
 }
 
@@ -51,7 +52,8 @@ var (
 		marks:    strings.NewReplacer(),
 		session:  "SELECT pg_backend_pid()",
 		kill:     "SELECT pg_terminate_backend($1)",
-		hexLocks: "SELECT encode(convert_to(lock, 'UTF8'), 'hex') FROM fence",
+		hexLocks: "SELECT encode(convert_to(lock, 'UTF8'), 'hex') FROM pawl.fence",
+		idle:     "SET LOCAL idle_in_transaction_session_timeout = '1s'",
 		waiting:  "SELECT 'waits', count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
 	}
 	mariaDB = kind{
@@ -60,10 +62,11 @@ var (
 		forTest:  localtest.MariaDBForTest,
 		space:    "DATABASE",
 		enter:    func(c *connection, space string) { c.mysql.DBName = space },
-		marks:    strings.NewReplacer("$1", "?", "$2", "?"),
+		marks:    strings.NewReplacer("$1", "?", "$2", "?", "$3", "?", "$4", "?"),
 		session:  "SELECT connection_id()",
 		kill:     "KILL ?",
 		hexLocks: "SELECT hex(`lock`) FROM fence",
+		idle:     "SET SESSION wait_timeout = 1",
 		waiting:  "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'",
 	}
 )
@@ -157,20 +160,33 @@ func (k kind) open(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// create makes the tables of the guard, and a table for documents.
-func (k kind) create(t testing.TB, db *sql.DB) {
+// create makes the tables of a guard, and a table for documents.
+func (k kind) create(t testing.TB, db *sql.DB, g *sqlguard.Guard) {
 	t.Helper()
-	for _, s := range append(k.dialect.Schema(), "CREATE TABLE doc (id INT PRIMARY KEY, body TEXT)") {
+	for _, s := range append(g.Statements(), "CREATE TABLE doc (id INT PRIMARY KEY, body TEXT)", g.Columns("doc")) {
 		exec(t, db, s)
 	}
 }
 
-// database returns a database with the tables.
-func (k kind) database(t testing.TB) *sql.DB {
+// guard returns that of a database. What MySQL calls a schema is a database, of
+// which all tests share one server.
+func (k kind) guard(t testing.TB, db *sql.DB) *sqlguard.Guard {
+	t.Helper()
+	g := &sqlguard.Guard{Dialect: k.dialect}
+	if k.name != postgres.name {
+		g.Schema = column(t, db, "SELECT DATABASE()")
+	}
+	return g
+}
+
+// database returns a database with the tables, in which document 1 is empty.
+func (k kind) database(t testing.TB) (*sql.DB, *sqlguard.Guard) {
 	t.Helper()
 	db := k.open(t, k.forTest(t))
-	k.create(t, db)
-	return db
+	g := k.guard(t, db)
+	k.create(t, db, g)
+	exec(t, db, "INSERT INTO doc (id, body) VALUES (1, '')")
+	return db, g
 }
 
 // mayBeRepeated reports whether the database itself ended a transaction that

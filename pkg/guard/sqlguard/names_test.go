@@ -1,6 +1,7 @@
 package sqlguard_test
 
 import (
+	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
 	"errors"
@@ -14,24 +15,24 @@ import (
 )
 
 func TestAPoolOfConnectionsIsNoTransaction(t *testing.T) {
-	if _, ok := any((*sql.DB)(nil)).(sqlguard.Tx); ok {
+	if _, ok := any((*sql.DB)(nil)).(sqlguard.Transaction); ok {
 		t.Error("a check outside of a transaction compiles")
 	}
-	if _, ok := any((*sql.Tx)(nil)).(sqlguard.Tx); !ok {
+	if _, ok := any((*sql.Tx)(nil)).(sqlguard.Transaction); !ok {
 		t.Error("a check inside of a transaction does not compile")
 	}
 }
 
 func TestTheSchemaMayBeAppliedAgain(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.database(t)
-		if err := k.dialect.Claim(t.Context(), db, "shop/doc", 5); err != nil {
+		db, g := k.database(t)
+		if err := g.Claim(t.Context(), db, holding(5), "doc/1"); err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range k.dialect.Schema() {
+		for _, s := range g.Statements() {
 			exec(t, db, s)
 		}
-		if err := k.dialect.Claim(t.Context(), db, "shop/doc", 4); !isStale(err, 4, 5) {
+		if err := g.Claim(t.Context(), db, holding(4), "doc/1"); !isStale(err, 4, 5) {
 			t.Errorf("got error %v, want that 4 is stale", err)
 		}
 	})
@@ -39,21 +40,16 @@ func TestTheSchemaMayBeAppliedAgain(t *testing.T) {
 
 func TestAClaimShutsOlderHoldersOut(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.database(t)
-		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		db, g := k.database(t)
 		for range 2 {
-			if err := k.dialect.Claim(t.Context(), conn, "shop/doc", 6); err != nil {
+			if err := g.Claim(t.Context(), db, holding(6), "doc/1"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := k.dialect.Claim(t.Context(), db, "shop/doc", 5); !isStale(err, 5, 6) {
+		if err := g.Claim(t.Context(), db, holding(5), "doc/1"); !isStale(err, 5, 6) {
 			t.Errorf("got error %v, want that 5 is stale", err)
 		}
-		if err := k.dialect.Claim(t.Context(), db, "shop/doc", 0); !errors.Is(err, fence.ErrInvalid) {
+		if err := g.Claim(t.Context(), db, holding(0), "doc/1"); !errors.Is(err, fence.ErrInvalid) {
 			t.Errorf("got error %v, want ErrInvalid", err)
 		}
 	})
@@ -77,9 +73,9 @@ func TestNamesStayTheSameInAnyCharacterSet(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				want := []string{"shop/caf\u00e9", "shop/cafe\u0301", "shop/CAFE\u0301", "shop/cafe", "shop/cafe ", "shop/日", "shop/本", "shop/🔒"}
-				db := way.database(t)
+				db, g := way.database(t)
 				for i, lock := range want {
-					if err := k.dialect.Claim(t.Context(), db, lock, fence.Token(100-i)); err != nil {
+					if err := g.Claim(t.Context(), db, fence.Holding{Lock: lock, Token: fence.Token(100 - i)}, "doc/"+lock); err != nil {
 						t.Error(err)
 					}
 				}
@@ -97,21 +93,27 @@ func TestNamesStayTheSameInAnyCharacterSet(t *testing.T) {
 	})
 }
 
-func TestNamesThatAreTooLongOrEmptyAreRefused(t *testing.T) {
+func TestNamesOfLocksAndResourcesKeepToOneRule(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.guarded(t)
-		for n, wrong := range map[int]bool{0: true, 1: false, 576: false, 577: true} {
-			name := strings.Repeat("n", n)
-			claim := k.dialect.Claim(t.Context(), db, name, 1)
+		db, g := k.database(t)
+		for name, valid := range map[string]bool{
+			"": false, "n": true, "a/\x00": false, "a/\xff": false, strings.Repeat("n", 576): true, strings.Repeat("n", 577): false,
+		} {
+			h := fence.Holding{Lock: name, Token: 1}
+			claim := g.Claim(t.Context(), db, h, "resource of "+hex.EncodeToString([]byte(name))[:min(2*len(name), 100)])
 			update := k.do(t.Context(), db, nil, func(tx *sql.Tx) error {
-				return errors.Join(k.dialect.Update(t.Context(), tx, document1, name, 1, ""), errRollback)
+				return errors.Join(g.Update(t.Context(), tx, h, document1, ""), errRollback)
 			})
-			bind := k.do(t.Context(), db, nil, func(tx *sql.Tx) error {
-				return k.dialect.Bind(t.Context(), tx, name, "shop/doc")
-			})
-			if errors.Is(claim, fence.ErrInvalid) != wrong || errors.Is(update, fence.ErrInvalid) != wrong || (bind != nil) != wrong {
-				t.Errorf("%d bytes: got errors %v, %v and %v", n, claim, update, bind)
+			bind := g.Claim(t.Context(), db, holding(1), name)
+			if errors.Is(claim, fence.ErrInvalid) == valid || errors.Is(update, fence.ErrInvalid) == valid || errors.Is(bind, fence.ErrInvalid) == valid {
+				t.Errorf("%.10q: got errors %v, %v and %v", name, claim, update, bind)
 			}
+		}
+		if err := g.Check(t.Context(), new(sql.Tx), holding(5)); !errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("without a resource: got error %v", err)
+		}
+		if err := new(sqlguard.Guard).Claim(t.Context(), db, holding(5), "doc/1"); err == nil {
+			t.Error("a guard of no dialect claims")
 		}
 	})
 }
@@ -120,7 +122,7 @@ var errRollback = errors.New("roll back")
 
 func TestOneOfManyLocksGetsAResource(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.database(t)
+		db, g := k.database(t)
 		db.SetMaxIdleConns(8)
 		for _, resource := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight"} {
 			var errs [8]error
@@ -129,10 +131,7 @@ func TestOneOfManyLocksGetsAResource(t *testing.T) {
 				lock := "shop/" + string(rune('a'+i))
 				all.Go(func() {
 					_, errs[i] = k.again(t.Context(), db, nil, func(tx *sql.Tx) error {
-						if err := k.dialect.Check(t.Context(), tx, lock, 1); err != nil {
-							return err
-						}
-						return k.dialect.Bind(t.Context(), tx, resource, lock)
+						return g.Check(t.Context(), tx, fence.Holding{Lock: lock, Token: 1}, resource)
 					})
 				})
 			}
@@ -153,24 +152,24 @@ func TestOneOfManyLocksGetsAResource(t *testing.T) {
 	})
 }
 
-func TestALockThatIsBoundMustBeDeclaredToo(t *testing.T) {
+// Another search path, another default database, a temporary table.
+func TestWhereASessionLooksForTablesDoesNotMatter(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.database(t)
-		bind := func(lock string, declared ...string) error {
-			return k.do(t.Context(), db, nil, func(tx *sql.Tx) error {
-				return k.dialect.Bind(t.Context(), tx, "doc", lock, declared...)
-			})
-		}
-		if err := bind("shop/a"); err != nil {
+		dsn := k.forTest(t)
+		db := k.open(t, dsn)
+		g := k.guard(t, db)
+		k.create(t, db, g)
+		if err := g.Claim(t.Context(), db, holding(6), "doc/1"); err != nil {
 			t.Fatal(err)
 		}
-		if err := bind("shop/b", "shop/a", "shop/b"); err != nil {
-			t.Error(err)
-		}
-		for _, declared := range [][]string{{"shop/b", "shop/c"}, {"shop/a", "shop/c"}, {}} {
-			if err := bind("shop/b", declared...); !errors.Is(err, fence.ErrOtherLock) {
-				t.Errorf("declared %q: got error %v, want ErrOtherLock", declared, err)
-			}
+		space := "elsewhere_" + strings.ToLower(rand.Text())
+		exec(t, db, "CREATE "+k.space+" "+space)
+		t.Cleanup(func() { exec(t, db, "DROP "+k.space+" "+space+k.cascade) })
+		there := k.with(func(c *connection) { k.enter(c, space) }).open(t, dsn)
+		there.SetMaxOpenConns(1)
+		exec(t, there, "CREATE TEMPORARY TABLE fence (lock_ INT)")
+		if err := g.Claim(t.Context(), there, holding(5), "doc/1"); !isStale(err, 5, 6) {
+			t.Errorf("got error %v, want that 5 is stale", err)
 		}
 	})
 }

@@ -13,28 +13,32 @@ import (
 	"github.com/pawl-lock/pawl/pkg/guard/sqlguard"
 )
 
+const lock = "shop/doc"
+
+func holding(token fence.Token) fence.Holding { return fence.Holding{Lock: lock, Token: token} }
+
 // A transaction writes the token into document 1, as its holder.
 type transaction func(ctx context.Context, tx *sql.Tx, token fence.Token) error
 
-// forms are the two ways to guard document 1 with the lock shop/doc.
-func (k kind) forms() map[string]transaction {
+// forms are the two ways to guard document 1 in a transaction of the caller.
+func (k kind) forms(g *sqlguard.Guard) map[string]transaction {
 	return map[string]transaction{
 		"table": func(ctx context.Context, tx *sql.Tx, token fence.Token) error {
-			if err := k.dialect.Check(ctx, tx, "shop/doc", token); err != nil {
+			if err := g.Check(ctx, tx, holding(token), "doc/1"); err != nil {
 				return err
 			}
 			_, err := tx.ExecContext(ctx, k.marks.Replace("UPDATE doc SET body = $1 WHERE id = 1"), token.String())
 			return err
 		},
 		"row": func(ctx context.Context, tx *sql.Tx, token fence.Token) error {
-			return k.dialect.Update(ctx, tx, document1, "shop/doc", token, k.marks.Replace("body = $1"), token.String())
+			return g.Update(ctx, tx, holding(token), document1, k.marks.Replace("body = $1"), token.String())
 		},
 	}
 }
 
-var document1 = sqlguard.Row{Table: "doc", Key: "id", ID: 1}
+var document1 = sqlguard.Row{Table: "doc", Key: map[string]any{"id": 1}}
 
-// do makes one transaction.
+// do makes one transaction of the caller.
 func (k kind) do(ctx context.Context, db *sql.DB, o *sql.TxOptions, body func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
@@ -58,15 +62,6 @@ func (k kind) again(ctx context.Context, db *sql.DB, o *sql.TxOptions, body func
 	}
 }
 
-// guarded returns a database in which document 1 has both forms.
-func (k kind) guarded(t testing.TB) *sql.DB {
-	t.Helper()
-	db := k.database(t)
-	exec(t, db, k.dialect.Columns("doc"))
-	exec(t, db, "INSERT INTO doc (id, body) VALUES (1, '')")
-	return db
-}
-
 func body(t testing.TB, db *sql.DB) (body string) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), "SELECT body FROM doc WHERE id = 1").Scan(&body); err != nil {
@@ -79,9 +74,9 @@ var levels = []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRea
 
 func TestTheNewerOfTwoHoldersThatRaceHasTheLastWord(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		for name, write := range k.forms() {
+		db, g := k.database(t)
+		for name, write := range k.forms(g) {
 			t.Run(name, func(t *testing.T) {
-				db := k.guarded(t)
 				for i := range 1000 {
 					older, newer := fence.Token(10*i+5), fence.Token(10*i+6)
 					o := &sql.TxOptions{Isolation: levels[i%len(levels)]}
@@ -118,7 +113,7 @@ func TestTheNewerOfTwoHoldersThatRaceHasTheLastWord(t *testing.T) {
 
 func isStale(err error, token, seen fence.Token) bool {
 	var stale *fence.StaleError
-	return errors.As(err, &stale) && stale.Lock == "shop/doc" && stale.Token == token && stale.Seen == seen
+	return errors.As(err, &stale) && stale.Lock == lock && stale.Token == token && stale.Seen == seen && stale.NotApplied
 }
 
 // crowd makes 1,600 transactions at the same time, on 40 connections, and
@@ -149,8 +144,9 @@ func (k kind) crowd(t *testing.T, db *sql.DB, body func(tx *sql.Tx, i int) error
 
 func TestNoDeadlockOnOneLock(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.guarded(t)
-		for name, write := range k.forms() {
+		for name := range k.forms(nil) {
+			db, g := k.database(t)
+			write := k.forms(g)[name]
 			if n := k.crowd(t, db, func(tx *sql.Tx, i int) error {
 				return write(t.Context(), tx, fence.Token(1+rand.IntN(1600)))
 			}); n > 0 {
@@ -160,26 +156,19 @@ func TestNoDeadlockOnOneLock(t *testing.T) {
 	})
 }
 
-func TestNoDeadlockOnTwoLocksInOrder(t *testing.T) {
+func TestNoDeadlockOnTwoLocksOfOneHolding(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		const locks = 50
-		two := func(tx *sql.Tx, first, second int, token fence.Token) error {
-			for _, i := range []int{first, second} {
-				lock := fmt.Sprintf("shop/%02d", i)
-				if err := k.dialect.Check(t.Context(), tx, lock, token); err != nil {
-					return err
-				}
-				if err := k.dialect.Bind(t.Context(), tx, "of "+lock, lock); err != nil {
-					return err
-				}
-			}
-			return nil
+		const locks = 6
+		db, g := k.database(t)
+		two := func(tx *sql.Tx, a, b int, token fence.Token) error {
+			name := func(i int) string { return fmt.Sprintf("shop/%d", i) }
+			h := fence.Holding{Lock: name(b), Token: token, With: map[string]fence.Token{name(a): token}}
+			return g.Check(t.Context(), tx, h, fmt.Sprintf("doc/%d/%d", a, b))
 		}
 		random := func(tx *sql.Tx, i int) error {
 			first := rand.IntN(locks - 1)
 			return two(tx, first, first+1+rand.IntN(locks-first-1), fence.Token(i+1))
 		}
-		db := k.database(t)
 		t.Logf("while the locks are new, the database ended %d transactions", k.crowd(t, db, random))
 		for i := range locks - 1 {
 			if err := k.do(t.Context(), db, nil, func(tx *sql.Tx) error { return two(tx, i, i+1, fence.Max-1) }); err != nil {

@@ -11,9 +11,10 @@ import (
 
 func TestATransactionLeftOpenIsRefusedOnceANewerHolderHasCommitted(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		for name, write := range k.forms() {
+		for name := range k.forms(nil) {
 			t.Run(name, func(t *testing.T) {
-				db := k.guarded(t)
+				db, g := k.database(t)
+				write := k.forms(g)[name]
 				open, err := db.Begin()
 				if err != nil {
 					t.Fatal(err)
@@ -33,9 +34,10 @@ func TestATransactionLeftOpenIsRefusedOnceANewerHolderHasCommitted(t *testing.T)
 
 func TestANewerHolderWaitsForAnOlderOneThatHasChecked(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		for name, write := range k.forms() {
+		for name := range k.forms(nil) {
 			t.Run(name, func(t *testing.T) {
-				db := k.guarded(t)
+				db, g := k.database(t)
+				write := k.forms(g)[name]
 				open, err := db.Begin()
 				if err != nil {
 					t.Fatal(err)
@@ -46,9 +48,9 @@ func TestANewerHolderWaitsForAnOlderOneThatHasChecked(t *testing.T) {
 				}
 				claim := func(ctx context.Context, tx *sql.Tx, token fence.Token) error {
 					if name == "table" {
-						return k.dialect.Check(ctx, tx, "shop/doc", token)
+						return g.Check(ctx, tx, holding(token), "doc/1")
 					}
-					return k.dialect.Update(ctx, tx, document1, "shop/doc", token, "")
+					return g.Update(ctx, tx, holding(token), document1, "")
 				}
 				var before string
 				newer := make(chan error)
@@ -78,21 +80,12 @@ func TestANewerHolderWaitsForAnOlderOneThatHasChecked(t *testing.T) {
 	})
 }
 
-// awaitWaiter returns when a transaction waits for another.
-func (k kind) awaitWaiter(t *testing.T, db *sql.DB) {
-	t.Helper()
-	for n := 0; n == 0; {
-		if err := db.QueryRowContext(t.Context(), k.waiting).Scan(new(string), &n); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestACheckThatIsRolledBackIsForgotten(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		for name, write := range k.forms() {
+		for name := range k.forms(nil) {
 			t.Run(name, func(t *testing.T) {
-				db, stop := k.guarded(t), errors.New("stop")
+				db, g := k.database(t)
+				write, stop := k.forms(g)[name], errors.New("stop")
 				if err := k.do(t.Context(), db, nil, func(tx *sql.Tx) error {
 					return errors.Join(write(t.Context(), tx, 99), stop)
 				}); !errors.Is(err, stop) {
@@ -109,8 +102,8 @@ func TestACheckThatIsRolledBackIsForgotten(t *testing.T) {
 // This is why Check comes first. PostgreSQL notices; MySQL does not.
 func TestWhatIsReadBeforeTheCheckMayBeOld(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
-		db := k.guarded(t)
-		write := k.forms()["table"]
+		db, g := k.database(t)
+		write := k.forms(g)["table"]
 		o := &sql.TxOptions{Isolation: sql.LevelRepeatableRead}
 		read := func(tx *sql.Tx) (body string, err error) {
 			return body, tx.QueryRow("SELECT body FROM doc WHERE id = 1").Scan(&body)
@@ -123,7 +116,7 @@ func TestWhatIsReadBeforeTheCheckMayBeOld(t *testing.T) {
 			if err := k.do(t.Context(), db, nil, func(older *sql.Tx) error { return write(t.Context(), older, 5) }); err != nil {
 				t.Fatal(err)
 			}
-			if err := k.dialect.Check(t.Context(), tx, "shop/doc", 6); err != nil {
+			if err := g.Check(t.Context(), tx, holding(6), "doc/1"); err != nil {
 				return err
 			}
 			after, err = read(tx)
@@ -133,7 +126,7 @@ func TestWhatIsReadBeforeTheCheckMayBeOld(t *testing.T) {
 			t.Errorf("read %q, error %v, want what was there first, or that the transaction must be repeated", after, err)
 		}
 		err = k.do(t.Context(), db, o, func(tx *sql.Tx) (err error) {
-			if err := k.dialect.Check(t.Context(), tx, "shop/doc", 6); err != nil {
+			if err := g.Check(t.Context(), tx, holding(6), "doc/1"); err != nil {
 				return err
 			}
 			after, err = read(tx)
@@ -164,14 +157,14 @@ func (v vagueTx) LastInsertId() (int64, error) { return v.id, v.err }
 func (v vagueTx) RowsAffected() (int64, error) { return 1, v.err }
 
 func TestMySQLIsAskedAgainWhereItsAnswerHasNoToken(t *testing.T) {
-	db := mariaDB.database(t)
-	if err := mariaDB.dialect.Claim(t.Context(), db, "shop/doc", 6); err != nil {
+	db, g := mariaDB.database(t)
+	if err := g.Claim(t.Context(), db, holding(6), "doc/1"); err != nil {
 		t.Fatal(err)
 	}
 	for _, answer := range []vagueTx{{id: 0}, {id: 4}, {id: 6, err: errors.New("not supported")}} {
 		if err := mariaDB.do(t.Context(), db, nil, func(tx *sql.Tx) error {
 			answer.Tx = tx
-			return mariaDB.dialect.Check(t.Context(), answer, "shop/doc", 5)
+			return g.Check(t.Context(), answer, holding(5), "doc/1")
 		}); !isStale(err, 5, 6) {
 			t.Errorf("%d, %v: got error %v, want that 5 is stale", answer.id, answer.err, err)
 		}

@@ -58,7 +58,8 @@ func (c *serverClock) learn(a *attempts) {
 func (c *serverClock) verdict(now time.Time) (unknown bool, skew error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.learnt.IsZero() || elapsed(c.learnt, now) > maxVerdictAge {
+	// A clock that has been set back since says nothing of the age.
+	if age := elapsed(c.learnt, now); c.learnt.IsZero() || age > maxVerdictAge || age < 0 {
 		return !c.undated, nil
 	}
 	return false, c.skew

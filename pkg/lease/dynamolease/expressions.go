@@ -98,6 +98,12 @@ var (
 
 	release = compile(expression.Set(free, hold).Remove(lid).Remove(exp), named)
 
+	// A grant that nobody was told of is taken back: nothing of it stays but its
+	// token. If it took over a lease that ran out, that lease is what ran out again.
+	takeBack          = compile(expression.Set(free, param("zero")).Set(hold, param("zero")).Remove(lid).Remove(exp), named)
+	takeBackAbandoned = compile(
+		expression.Set(free, param("zero")).Set(hold, param("zero")).Set(exp, pexp).Set(own, pown), named)
+
 	breakLease = compile(
 		expression.
 			Set(tok, tok.Plus(param("inc"))).

@@ -36,6 +36,8 @@ func TestTheStatementsAreThoseOfTheProtocol(t *testing.T) {
 		"a slow grant with metadata":  {grantSlowMeta, setGrant + ", #meta = :meta", ifSlow},
 		"a renewal":                   {renew, "SET #exp = :exp, #free = :exp + #dly, #ttl = :ttl, #gc = :gc", "#lid = :lid AND #tok = :tok AND #exp > :now AND #exp < :exp"},
 		"a release":                   {release, "SET #free = #hold REMOVE #lid, #exp", "#lid = :lid AND #tok = :tok"},
+		"taking a grant back":         {takeBack, "SET #free = :zero, #hold = :zero REMOVE #lid, #exp", "#lid = :lid AND #tok = :tok"},
+		"… and the lease before it":   {takeBackAbandoned, "SET #free = :zero, #hold = :zero, #exp = #pexp, #own = #pown", "#lid = :lid AND #tok = :tok"},
 		"a break, which is no grant ": {breakLease, "SET #tok = #tok + :inc, #acq = #acq + :one, #free = :zero, #hold = :zero, #gc = :gc REMOVE #lid, #exp", "#tok = :old AND attribute_exists(#lid)"},
 	} {
 		if got, want := normalUpdate(c.statement.update), normalUpdate(c.update); got != want {

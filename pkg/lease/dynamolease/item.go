@@ -82,6 +82,20 @@ func releasing(q lease.ReleaseRequest) change {
 	}}
 }
 
+// takingBack turns the record granted, of a grant that nobody was told of, into
+// [lease.Record.TakenBack].
+func takingBack(granted lease.Record) change {
+	c := change{statement: takeBack, values: map[string]types.AttributeValue{
+		":lid":  str(granted.LeaseID),
+		":tok":  num(granted.Token),
+		":zero": num(0),
+	}}
+	if granted.PrevExpires > 0 {
+		c.statement = takeBackAbandoned
+	}
+	return c
+}
+
 func breaking(seen, next lease.Record) change {
 	return change{statement: breakLease, values: map[string]types.AttributeValue{
 		":old":  num(seen.Token),

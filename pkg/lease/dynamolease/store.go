@@ -112,7 +112,7 @@ func (s *Store) grant(ctx context.Context, n lease.Name, g lease.Grant) (lease.L
 		case err != nil:
 			return lease.Lease{}, err
 		case o.LeaseID == g.LeaseID: // by this attempt, or by one that had no answer
-			return s.confirm(ctx, n, g, o, now)
+			return s.confirm(ctx, n, g, o)
 		}
 		if seen = o.Record; o.unanswered && (seen.RequestID == g.RequestID || seen.Markers.Until(g.Mark()) != 0) {
 			// What the item tells of this request comes before what a clock does.
@@ -123,16 +123,17 @@ func (s *Store) grant(ctx context.Context, n lease.Name, g lease.Grant) (lease.L
 	}
 }
 
+// takeBackTime is for how long a grant is tried to be taken back.
+const takeBackTime = 2 * time.Second
+
 // confirm returns the lease that this call has been granted. It gives the lease
 // back where the clock that granted it, or the age of the call, turns out to
 // forbid that.
-func (s *Store) confirm(
-	ctx context.Context, n lease.Name, g lease.Grant, o outcome, now lease.Instant,
-) (lease.Lease, error) {
+func (s *Store) confirm(ctx context.Context, n lease.Name, g lease.Grant, o outcome) (lease.Lease, error) {
+	// The request says by which reading of the clock it was granted. The clock may
+	// have been set since, and the call may have grown old.
+	now := s.now()
 	err := o.skew
-	if o.refused {
-		now = s.now() // it was granted some time ago
-	}
 	if err == nil {
 		err = s.Rules.Open(now, lease.CallFrom(ctx))
 	}
@@ -140,12 +141,18 @@ func (s *Store) confirm(
 		if _, err := o.Acquire(now, g, s.Rules); err != nil {
 			return lease.Lease{}, err // it has run out already
 		}
+		err = s.Rules.Since(o.Since, now)
+	}
+	if err == nil {
 		return o.Lease(n, now, o.TTL), nil
 	}
-	// Nobody has the lease id: what cannot be given back runs out.
-	_, giving := s.Release(ctx, lease.ReleaseRequest{Name: n, LeaseID: o.LeaseID, Token: o.Token})
-	if giving != nil && !errors.Is(giving, lease.ErrLost) {
-		return lease.Lease{}, outcomeUnknown(fmt.Errorf("granted, and not given back though %w: %w", err, giving))
+	// Nobody has the lease id: what cannot be taken back runs out. The caller may
+	// have left.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
+	defer cancel()
+	back, failure := s.update(ctx, n, takingBack(o.Record))
+	if held := back.LeaseID == o.LeaseID && back.Expires > now; failure != nil || back.refused && held {
+		return lease.Lease{}, outcomeUnknown(fmt.Errorf("granted, and not taken back though %w: %w", err, failure))
 	}
 	return lease.Lease{}, err
 }
@@ -155,7 +162,7 @@ func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, e
 	if err := s.check(); err != nil {
 		return lease.Lease{}, err
 	}
-	if err := q.Validate(s.Rules); err != nil {
+	if err := q.Validate(); err != nil {
 		return lease.Lease{}, err
 	}
 	now, err := s.open(ctx, q.Name)
@@ -169,11 +176,24 @@ func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, e
 		return lease.Lease{}, err
 	}
 	o, err := s.update(ctx, q.Name, renewing(now, next))
-	if err == nil {
-		err = o.skew // extended or not, nobody may rely on it
+	if err != nil {
+		return lease.Lease{}, err
 	}
-	if err == nil && o.refused {
+	sent := now
+	now = s.now()
+	skew := o.skew
+	if skew == nil {
+		skew = s.Rules.Since(sent, now)
+	}
+	switch {
+	case skew != nil && !o.refused: // it is extended, and nobody may rely on it
+		return lease.Lease{}, outcomeUnknown(fmt.Errorf("renewed, though %w", skew))
+	case skew != nil:
+		return lease.Lease{}, skew
+	case o.refused:
 		o.Record, err = o.Renew(now, q, s.Rules)
+	default:
+		_, err = o.Renew(now, q, s.Rules) // by now it may have run out
 	}
 	if err != nil {
 		return lease.Lease{}, err
@@ -200,6 +220,9 @@ func (s *Store) Release(ctx context.Context, q lease.ReleaseRequest) (lease.Stat
 		return lease.State{}, err
 	}
 	state, err := o.Released(now, q) // the item as it was tells how the lease ended
+	if o.skew != nil && state.Ended == lease.ReleasedLate {
+		state.Ended = lease.Released // this clock does not know
+	}
 	if o.unanswered && errors.Is(err, lease.ErrLost) {
 		// Released by that attempt, it may have been granted again more than
 		// once since: Record knows only of the last lease before this one.

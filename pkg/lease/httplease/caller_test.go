@@ -206,3 +206,11 @@ func holder(t *testing.T, a answer) string {
 	}
 	return body.Holder
 }
+
+func TestAHandlerWithoutACallerServesNobody(t *testing.T) {
+	w := serving(t, new(lease.Memory))
+	w.c.HTTP.Transport = contract{t, &httplease.Handler{Service: w.s, Log: slog.New(slog.DiscardHandler)}}
+	for _, q := range requests(some) {
+		w.refused("POST", q.path(), q.body("", ""), http.StatusForbidden, "forbidden", "")
+	}
+}

@@ -23,7 +23,7 @@ func (agreeing) Acquire(_ context.Context, q lease.AcquireRequest) (lease.Lease,
 	return lease.Lease{Name: q.Name, Token: 7, ID: some.ID, Holder: q.Holder, TTL: q.TTL}, q.Validate(lease.Rules{})
 }
 func (agreeing) Renew(_ context.Context, q lease.RenewRequest) (lease.Lease, error) {
-	return lease.Lease{Name: q.Name, Token: q.Token, ID: q.LeaseID, TTL: q.TTL}, q.Validate(lease.Rules{})
+	return lease.Lease{Name: q.Name, Token: q.Token, ID: q.LeaseID, TTL: q.TTL}, q.Validate()
 }
 func (agreeing) Release(_ context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	return lease.State{Name: q.Name, Token: q.Token}, q.Validate()

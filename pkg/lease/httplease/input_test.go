@@ -209,7 +209,7 @@ func requests(l lease.Lease) []request {
 			whole("min_hold_ms", `1000`, 0, 60_000), // at most the TTL
 			whole("lock_delay_ms", `1000`, 0, 60_000),
 		}},
-		{"renew", []member{lock, leaseID, token, whole("ttl_ms", `120000`, 1000, 3_600_000)}},
+		{"renew", []member{lock, leaseID, token, whole("ttl_ms", `120000`, 1000, 86_400_000)}},
 		{"release", []member{lock, leaseID, token}},
 		{"break", []member{lock, token, text("reason", `"it is gone"`, 256)}},
 		{"read", []member{lock}},

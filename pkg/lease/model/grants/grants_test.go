@@ -1,0 +1,11 @@
+package grants
+
+import (
+	"testing"
+
+	"github.com/pawl-lock/pawl/pkg/lease/model/explore/exploretest"
+)
+
+func TestEveryInvariantHoldsInEveryCase(t *testing.T) { exploretest.Run(t, Cases()) }
+
+func TestEveryPlantedBugIsFound(t *testing.T) { exploretest.Run(t, PlantedBugs()) }
