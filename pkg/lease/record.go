@@ -61,6 +61,8 @@ func (r Record) Awaited(now Instant, g Grant) error {
 	switch {
 	case r.RequestID == g.RequestID:
 		return nil // granted to another call with the same id: acquire knows it
+	case r.Markers.Until(g.Mark()) != 0:
+		return ErrRequestSpent
 	}
 	return r.Available(now)
 }
@@ -179,6 +181,10 @@ func (r Record) TakenBack() Record {
 	r.LeaseID, r.Expires = "", 0
 	return r
 }
+
+// takenBack reports whether r is such a record, with the lease before it in it: a
+// grant runs out later than the one that it takes over did.
+func (r Record) takenBack() bool { return r.LeaseID != "" && r.Expires == r.PrevExpires }
 
 // lost is the error for a lease that does not hold the lock. There was one if
 // the lock has come to its token, unless the one with this token has another id.

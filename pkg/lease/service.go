@@ -28,9 +28,12 @@ type Service interface {
 
 	// Release ends the lease. Released before is no error; [ErrLost] means that
 	// it ended in another way. Of holders, the state names that of this lease
-	// only. By its request id, a lease is ended that its caller was never told of,
-	// and the request withdrawn, even one that has yet to arrive: it is granted
-	// nothing any more. [ErrRequestConflict] means that another caller used the id.
+	// only.
+	//
+	// By request id, it ends the lease that the request holds, if there is one, and
+	// withdraws the request: it holds nothing then, and what of it is still waiting,
+	// or under way, is granted nothing. It may have been granted, and released,
+	// before. [ErrRequestConflict] means that another caller used the id.
 	Release(context.Context, ReleaseRequest) (State, error)
 
 	// Break ends the lease that has the given token, whoever holds it, and uses
@@ -97,9 +100,11 @@ type ReleaseRequest struct {
 	Token   fence.Token
 
 	// RequestID, instead, is that of an acquire that its caller has given up, for
-	// the principal of that acquire. A request that arrives more than a minute
-	// later may be granted all the same, until its lease runs out; a gateway
-	// delivers none so late.
+	// the principal of that acquire. It is remembered for a minute from the release
+	// on, and not much longer: nothing is sent for a call that a gateway received
+	// more than 30 s ago, and what was sent before has the rest of the minute to
+	// arrive. Sent again or arriving later than that, the request may take a free
+	// lock, until that lease runs out. A repeat of the release may find 45 s left.
 	RequestID string
 }
 
@@ -173,7 +178,7 @@ const (
 	Released       Ending = iota + 1 // it held the lock
 	ReleasedBefore                   // it had been released, maybe by an attempt of the same call
 	ReleasedLate                     // it had run out, and nobody had taken the lock: its TTL was too short
-	Withdrawn                        // by request id, there was none, and there will be none
+	Withdrawn                        // by request id: the request held none, and is granted none
 )
 
 // Broken is the state of a lock after a break.

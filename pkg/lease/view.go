@@ -88,21 +88,12 @@ func (r Record) Released(now Instant, q ReleaseRequest) (State, error) {
 		if r.Token != q.Token {
 			s.Holder = r.PrevHolder
 		}
+	case r.Expires <= now:
+		s.Ended = ReleasedLate
 	default:
-		s.Ended = r.ending(now)
+		s.Ended = Released
 	}
 	return s, nil
-}
-
-// ending is how a release at now finds the last lease of r.
-func (r Record) ending(now Instant) Ending {
-	switch {
-	case r.LeaseID == "":
-		return ReleasedBefore
-	case r.Expires <= now:
-		return ReleasedLate
-	}
-	return Released
 }
 
 // checkToken guards against a record that something else has written: counting

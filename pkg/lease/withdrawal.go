@@ -14,9 +14,13 @@ const (
 	// maxMarkers keeps a record within the write unit that it is paid by.
 	maxMarkers = 10
 
-	// markerLife is longer than any call can be under way: API Gateway gives up
-	// after half of it, and an older call is not served.
+	// markerLife is longer than anything of a call can be under way: no request is
+	// sent for a call that is older than [maxCallAge].
 	markerLife = time.Minute
+
+	// markerLeft is what a marker that is found has left, at least, to be as good as
+	// a new one: a repeat within a few seconds writes nothing.
+	markerLeft = markerLife * 3 / 4
 )
 
 // A Withdrawal is a release by request id as it will be recorded; see
@@ -85,23 +89,29 @@ func (m Markers) set(now Instant, x Marker) (Markers, error) {
 // Withdraw returns the record after the request that w names is withdrawn: its
 // lease is ended, if it has been granted one, and a marker lets it have none from
 // now on. It returns r itself when both have been done. Where there is no room
-// for the marker, only the lease is ended; withdrawing again then fails.
+// for the marker, only the lease is ended; withdrawing again then fails. A grant
+// that was taken back is none: what it left tells of the lease before.
 func (r Record) Withdraw(now Instant, w Withdrawal, rules Rules) (Record, error) {
 	granted := r.RequestID == w.RequestID
 	if granted && r.Principal != w.Principal {
 		return r, ErrRequestConflict
 	}
 	next := r
-	if granted {
+	if granted && !r.takenBack() {
 		next = r.released()
 	}
-	if r.Markers.Until(w.Mark()) > now {
+	if r.Markers.Until(w.Mark()) >= now.Add(markerLeft+rules.skew()) {
 		return next, nil
 	}
 	until := now.Add(markerLife + rules.skew())
-	var err error
-	if next.Markers, err = r.Markers.set(now, Marker{w.Mark(), until}); err != nil && next == r {
+	markers, err := r.Markers.set(now, Marker{w.Mark(), until})
+	switch {
+	case err == nil:
+		next.Markers = markers
+	case next == r:
 		return r, err
+	default:
+		return next, nil // the next try says that there is no room
 	}
 	if r.Retire < until.Seconds() { // it is to be forgotten before the marker, or has nothing else in it
 		next.Retire = until.Add(rules.retention()).Seconds()
@@ -111,14 +121,16 @@ func (r Record) Withdraw(now Instant, w Withdrawal, rules Rules) (Record, error)
 
 // Withdrawn returns the state of a lock at now, whose record was r before the
 // request that w names was withdrawn. Of holders, it names that of the lease that
-// the request got.
+// the request got. A lease that ran out is not called late: nobody was told of it.
 func (r Record) Withdrawn(n Name, now Instant, w Withdrawal) State {
-	if r.RequestID != w.RequestID {
+	if r.RequestID != w.RequestID || r.takenBack() {
 		s := r.State(n, now)
 		s.Ended, s.Holder, s.Metadata, s.Abandoned = Withdrawn, "", "", nil
 		return s
 	}
 	s := r.released().State(n, now)
-	s.Ended = r.ending(now)
+	if s.Ended = Released; r.LeaseID == "" {
+		s.Ended = ReleasedBefore
+	}
 	return s
 }

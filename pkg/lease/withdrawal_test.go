@@ -25,6 +25,12 @@ func marked(r lease.Record, all ...lease.Marker) lease.Record {
 	return r
 }
 
+// takenBack is the grant held, if it took over a lease that ran out and was taken back.
+var takenBack = change(held, func(r *lease.Record) {
+	r.PrevExpires, r.PrevHolder = noon-hour, "crashed"
+	*r = r.TakenBack()
+})
+
 // crowd returns n markers of other requests, the first until noon + 1 s, and so on.
 func crowd(n int) (all []lease.Marker) {
 	for i := range n {
@@ -57,10 +63,13 @@ func TestWithdraw(t *testing.T) {
 		{"a record is not forgotten before the marker", retire(released, markedUntil-second), withdraw(noon, other),
 			retire(marked(released, its), markedUntil+7*day), nil},
 		{"one that is to be forgotten later stays so", retire(released, markedUntil), withdraw(noon, other), retire(marked(released, its), markedUntil), nil},
-		{"again it changes nothing", marked(released, mine), withdraw(markedUntil-ms, withdrawn), marked(released, mine), nil},
-		{"again it changes nothing for a request that was not granted", marked(held, its), withdraw(markedUntil-ms, other), marked(held, its), nil},
-		{"again, later, it lasts longer", marked(held, its), withdraw(markedUntil, other),
-			marked(held, lease.Marker{Mark: its.Mark, Until: markedUntil + minute + second}), nil},
+		{"again it changes nothing", marked(released, mine), withdraw(noon+15*second, withdrawn), marked(released, mine), nil},
+		{"again it changes nothing for a request that was not granted", marked(held, its), withdraw(noon+15*second, other), marked(held, its), nil},
+		{"again, later, it lasts longer", marked(held, its), withdraw(noon+15*second+ms, other),
+			marked(held, lease.Marker{Mark: its.Mark, Until: markedUntil + 15*second + ms}), nil},
+		{"again, later, it lasts longer in a full record", marked(held, append(crowd(9), its)...), withdraw(noon+999*ms, other), marked(held, append(crowd(9), its)...), nil},
+		{"a grant that was taken back is none", takenBack, withdraw(noon, withdrawn), marked(takenBack, mine), nil},
+		{"a grant that was taken back is no one else's", takenBack, withdraw(noon, stranger), none, lease.ErrRequestConflict},
 		{"it joins others", marked(held, crowd(9)...), withdraw(noon, other), marked(held, append(crowd(9), its)...), nil},
 		{"old markers go", marked(held, crowd(10)...), withdraw(noon+3*second, other),
 			marked(held, append(crowd(10)[3:], lease.Marker{Mark: its.Mark, Until: markedUntil + 3*second})...), nil},
@@ -114,8 +123,9 @@ func TestAWithdrawalTellsWhatItFound(t *testing.T) {
 		want   lease.State
 	}{
 		{"a lease", held, noon, withdrawn, lease.State{Token: held.Token, Holder: "worker-1", Ended: lease.Released}},
-		{"a lease that ran out", held, held.Free, withdrawn, lease.State{Token: held.Token, Holder: "worker-1", Ended: lease.ReleasedLate}},
+		{"a lease that ran out", held, held.Free, withdrawn, lease.State{Token: held.Token, Holder: "worker-1", Ended: lease.Released}},
 		{"a lease that was released", late, noon, withdrawn, lease.State{Token: held.Token, Holder: "worker-1", Ended: lease.ReleasedBefore}},
+		{"a grant that was taken back", takenBack, noon, withdrawn, lease.State{Token: takenBack.Token, Ended: lease.Withdrawn}},
 		{"nothing", lease.Record{}, noon, other, lease.State{Ended: lease.Withdrawn}},
 		{"the lease of another", held, noon, other, lease.State{Held: true, Token: held.Token, AcquiredAt: noon.Time(), ExpiresAt: held.Expires.Time(),
 			Remaining: time.Minute, AvailableAt: held.Free.Time(), Ended: lease.Withdrawn}},

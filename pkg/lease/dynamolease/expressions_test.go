@@ -74,7 +74,10 @@ func TestTheStatementsOfAWithdrawalAreThoseOfTheProtocol(t *testing.T) {
 	with := func(r lease.Record, changes func(*lease.Record)) lease.Record { changes(&r); return r }
 	idle := func(r lease.Record) lease.Record { return with(r, func(r *lease.Record) { r.RequestID = "mine" }) }
 	old := lease.Record{Token: 7, Retire: 1}
-	const ungranted = "(attribute_not_exists(#rid) OR #rid <> :rid)"
+	const (
+		ungranted = "(attribute_not_exists(#rid) OR #rid <> :rid)"
+		over      = "#rid = :rid AND (attribute_not_exists(#lid) OR #exp = #pexp)"
+	)
 	for name, c := range map[string]struct {
 		seen, next        lease.Record
 		update, condition string
@@ -92,10 +95,12 @@ func TestTheStatementsOfAWithdrawalAreThoseOfTheProtocol(t *testing.T) {
 		"its own, which is old": {with(marked(1), func(r *lease.Record) { r.Markers[0].Until = 7 }), marked(1), "SET #x.#w = :until",
 			ungranted + " AND attribute_exists(#gc) AND (size(#x) < :most OR attribute_exists(#x.#w))"},
 		"a lease": {heldByMine, idle(marked(1)), "SET #free = #hold, #x = :x REMOVE #lid, #exp",
-			"#lid = :lid AND #tok = :tok AND attribute_exists(#gc) AND (attribute_not_exists(#x) OR size(#x) = :zero)"},
-		"a lease, and no room": {heldByMine, idle(old), "SET #free = #hold REMOVE #lid, #exp", "#lid = :lid AND #tok = :tok AND attribute_exists(#gc)"},
+			"#lid = :lid AND #tok = :tok AND #exp > #pexp AND attribute_exists(#gc) AND (attribute_not_exists(#x) OR size(#x) = :zero)"},
+		"a lease, and no room": {heldByMine, idle(old), "SET #free = #hold REMOVE #lid, #exp", "#lid = :lid AND #tok = :tok AND #exp > #pexp AND attribute_exists(#gc)"},
 		"a lease that was released": {idle(old), idle(marked(1)), "SET #x = :x",
-			"#rid = :rid AND attribute_not_exists(#lid) AND attribute_exists(#gc) AND (attribute_not_exists(#x) OR size(#x) = :zero)"},
+			over + " AND attribute_exists(#gc) AND (attribute_not_exists(#x) OR size(#x) = :zero)"},
+		"a lease that was taken back": {heldByMine, with(marked(1), func(r *lease.Record) { r.LeaseID, r.RequestID = "id", "mine" }), "SET #x = :x",
+			over + " AND attribute_exists(#gc) AND (attribute_not_exists(#x) OR size(#x) = :zero)"},
 	} {
 		got := withdrawing(c.seen, c.next, mine)
 		if got, want := normalUpdate(got.update), normalUpdate(c.update); got != want {

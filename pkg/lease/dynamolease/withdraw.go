@@ -2,6 +2,8 @@ package dynamolease
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"time"
@@ -16,50 +18,54 @@ import (
 // as a rule.
 func (s *Store) withdraw(ctx context.Context, n lease.Name, w lease.Withdrawal) (lease.State, error) {
 	seen, now, err := s.read(ctx, n)
-	if err == nil {
-		_, err = s.clock.verdict(s.time()) // a clock that is ahead takes the markers of others for old
-	}
-	if err != nil {
-		return lease.State{}, err
-	}
-	found := seen
-	for round := 1; ; round++ {
-		if err := s.Rules.Open(now, lease.CallFrom(ctx)); err != nil {
-			return lease.State{}, err
+	found, changed := seen, false // the last that was seen before a change, and whether there may have been one
+	for round := 1; err == nil; round++ {
+		// A clock that is ahead takes the markers of others for old. One that is behind
+		// sets a marker that is.
+		if _, err = s.clock.verdict(s.time()); err != nil {
+			break
 		}
-		next, err := seen.Withdraw(now, w, s.Rules)
-		if err != nil {
-			return lease.State{}, err
+		if err = s.Rules.Open(now, lease.CallFrom(ctx)); err != nil {
+			break
 		}
-		if next == seen {
+		var next lease.Record
+		next, err = seen.Withdraw(now, w, s.Rules)
+		switch {
+		case err != nil:
+		case next == seen:
 			state := seen.Withdrawn(n, now, w)
 			state.Ended = found.Withdrawn(n, now, w).Ended
 			return state, nil
-		}
-		if round > maxRounds {
-			return lease.State{}, &lease.RetryError{Err: lease.ErrUnavailable, After: 100 * time.Millisecond}
-		}
-		o, err := s.update(ctx, n, withdrawing(seen, next, w))
-		if err != nil {
-			return lease.State{}, err
-		}
-		if seen, now = o.Record, s.now(); o.refused {
-			found = seen
+		case round > maxRounds:
+			err = &lease.RetryError{Err: lease.ErrUnavailable, After: 100 * time.Millisecond}
+		default:
+			var o outcome
+			o, err = s.update(ctx, n, withdrawing(seen, next, w))
+			seen, now = o.Record, s.now()
+			if o.refused {
+				found = seen
+			}
+			changed = changed || err == nil && !o.refused || o.unanswered
 		}
 	}
+	if changed && !errors.Is(err, lease.ErrOutcomeUnknown) {
+		err = outcomeUnknown(fmt.Errorf("withdrawn, and not for as long as it should be: %w", err))
+	}
+	return lease.State{}, err
 }
 
 // withdrawing turns the record seen into next, the one after w. Grants and
 // renewals in between do not stop it, unless the grant is that of the request.
+// A grant that was taken back has the expiry of the lease before it, and keeps it.
 func withdrawing(seen, next lease.Record, w lease.Withdrawal) change {
 	var u expression.UpdateBuilder
 	only := unspent
 	values := map[string]types.AttributeValue{":rid": str(w.RequestID)}
 	if seen.RequestID == w.RequestID {
-		only = rid.Equal(param("rid")).And(lid.AttributeNotExists())
+		only = rid.Equal(param("rid")).And(lid.AttributeNotExists().Or(exp.Equal(pexp)))
 	}
 	if seen.LeaseID != next.LeaseID {
-		u, only = u.Set(free, hold).Remove(lid).Remove(exp), named
+		u, only = u.Set(free, hold).Remove(lid).Remove(exp), named.And(exp.GreaterThan(pexp))
 		values = map[string]types.AttributeValue{":lid": str(seen.LeaseID), ":tok": num(seen.Token)}
 	}
 	switch {
