@@ -3,6 +3,7 @@ package dynamolease_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -21,14 +22,6 @@ func (l line) withdrawn(q lease.AcquireRequest, want lease.Ending) {
 	l.Helper()
 	if s := must[lease.State](l.T)(l.direct.Release(l.Context(), withdrawalOf(q))); s.Ended != want {
 		l.Errorf("the request ended as %d, want %d", s.Ended, want)
-	}
-}
-
-// never checks that a lock has never been granted.
-func (l line) never() {
-	l.Helper()
-	if s := l.state(); s.Held || s.Token != 0 {
-		l.Errorf("the lock is %s, want it never granted", show(s))
 	}
 }
 
@@ -338,5 +331,69 @@ func TestAWithdrawalOnAWrongClockChangesNothing(t *testing.T) {
 		if want := must[lease.Record](t)(dynamolease.Decode(before)); err != nil || after != want {
 			t.Errorf("off by %d ms: %+v became %+v, error %v", off, want, after, err)
 		}
+	}
+}
+
+// What was written by a clock that is wrong, or for a call that grew too old, may
+// not last for as long as it should.
+func TestAWithdrawalThatWasAppliedOnAWrongClockIsUnknown(t *testing.T) {
+	for name, wrong := range map[string]func(host){
+		"a clock that is behind": func(h host) { h.ahead = 2 * time.Minute },
+		"a clock that is ahead":  func(h host) { h.ahead = -2 * time.Minute },
+		"a call that grew old": func(h host) {
+			if h.gateway {
+				h.now = h.now.Add(31 * time.Second)
+			} else {
+				h.ahead = time.Minute // without a gateway nothing tells how old it is
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachHost(t, func(h host) {
+				held := h.held()
+				q := clocked
+				q.RequestID = lease.NewID()
+				first := h.requests + 1
+				h.date = func(request int, header string) string {
+					if request == first+1 {
+						wrong(h)
+						return h.now.Add(h.ahead).UTC().Format(http.TimeFormat)
+					}
+					return header
+				}
+				s, err := h.Release(h.call(), withdrawalOf(q))
+				if !errors.Is(err, lease.ErrOutcomeUnknown) || s.Ended != 0 || h.requests != first+1 {
+					t.Errorf("got %+v, error %v, after %d requests", s, err, h.requests-first+1)
+				}
+				h.ahead, h.date = 0, nil
+				if s := h.state(); !s.Held || s.Token != held.Token {
+					t.Errorf("the lock is %s", show(s))
+				}
+			})
+		})
+	}
+}
+
+// A process that was frozen between its two requests sets a marker that is old
+// before it is there.
+func TestAWithdrawalThatWasFrozenSetsItsMarkerAgain(t *testing.T) {
+	x := newTable(t)
+	now := noon
+	s := x.store(&now, lease.Rules{})
+	o := s.Client.Options()
+	o.HTTPClient = &hooked{o.HTTPClient, func(request int) {
+		if request == 2 {
+			now += 2 * minute
+		}
+	}, 0}
+	slow := &dynamolease.Store{Client: dynamolease.NewClient(o), Table: x.name, Now: s.Now}
+	call := new(lease.Call)
+	w := lease.ReleaseRequest{Name: anyLease.Name, RequestID: lease.NewID()}
+	if state, err := slow.Release(lease.WithCall(t.Context(), call), w); err != nil || state.Ended != lease.Withdrawn || call.Requests != 3 {
+		t.Errorf("got %+v, error %v, after %d requests", state, err, call.Requests)
+	}
+	r := must[lease.Record](t)(dynamolease.Decode(x.item(w.Name)))
+	if until := r.Markers.All()[0].Until; until != now+minute+second {
+		t.Errorf("the marker lasts %v from now on", until.Sub(now))
 	}
 }
