@@ -108,20 +108,21 @@ func TestAGeneratedClientReadsWhatAPIGatewayAnswers(t *testing.T) {
 func TestAGeneratedClientReadsEveryProblem(t *testing.T) {
 	cases := make(map[string]http.Handler)
 	for code, err := range map[string]error{
-		httplease.OutcomeHeld:            &lease.HeldError{Holder: "worker-1", Token: 7, Remaining: time.Second},
-		httplease.OutcomeRequestSpent:    lease.ErrRequestSpent,
-		httplease.OutcomeRequestConflict: lease.ErrRequestConflict,
-		httplease.OutcomeTokenChanged:    &lease.TokenChangedError{Token: 8},
-		httplease.OutcomeExpired:         lease.ErrExpired,
-		httplease.OutcomeLost:            lease.ErrLost,
-		httplease.OutcomeInvalid:         &lease.InvalidError{Field: "ttl_ms", Reason: "is odd"},
-		httplease.OutcomeForbidden:       &lease.ForbiddenError{Reason: "no"},
-		httplease.OutcomeThrottled:       &lease.RetryError{Err: lease.ErrThrottled, After: time.Second},
-		httplease.OutcomeMisconfigured:   lease.ErrMisconfigured,
-		httplease.OutcomeUnavailable:     &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second},
-		httplease.OutcomeClockSkew:       &lease.RetryError{Err: lease.ErrClockSkew, After: time.Second},
-		httplease.OutcomeQuarantine:      &lease.RetryError{Err: lease.ErrQuarantine, After: time.Hour},
-		httplease.OutcomeUnknown:         lease.ErrOutcomeUnknown,
+		httplease.OutcomeHeld:             &lease.HeldError{Holder: "worker-1", Token: 7, Remaining: time.Second},
+		httplease.OutcomeRequestSpent:     lease.ErrRequestSpent,
+		httplease.OutcomeRequestConflict:  lease.ErrRequestConflict,
+		httplease.OutcomeTokenChanged:     &lease.TokenChangedError{Token: 8},
+		httplease.OutcomeExpired:          lease.ErrExpired,
+		httplease.OutcomeLost:             lease.ErrLost,
+		httplease.OutcomeInvalid:          &lease.InvalidError{Field: "ttl_ms", Reason: "is odd"},
+		httplease.OutcomeForbidden:        &lease.ForbiddenError{Reason: "no"},
+		httplease.OutcomeThrottled:        &lease.RetryError{Err: lease.ErrThrottled, After: time.Second},
+		httplease.OutcomeTooManyWithdrawn: lease.ErrTooManyWithdrawn,
+		httplease.OutcomeMisconfigured:    lease.ErrMisconfigured,
+		httplease.OutcomeUnavailable:      &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second},
+		httplease.OutcomeClockSkew:        &lease.RetryError{Err: lease.ErrClockSkew, After: time.Second},
+		httplease.OutcomeQuarantine:       &lease.RetryError{Err: lease.ErrQuarantine, After: time.Hour},
+		httplease.OutcomeUnknown:          lease.ErrOutcomeUnknown,
 	} {
 		cases[code] = serving(failing{err})
 	}

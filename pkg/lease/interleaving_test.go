@@ -38,6 +38,8 @@ func interleave(t *rapid.T) {
 		"release":  func(t *rapid.T) { w.choose(t).sendForGrant(t, w, giveUp) },
 		"release2": func(t *rapid.T) { w.choose(t).sendForGrant(t, w, giveUp) },
 		"break":    func(t *rapid.T) { w.choose(t).sendForGrant(t, w, breakage) },
+		"withdraw": w.withdraw,
+		"crowd":    w.crowd,
 		"again":    w.again,
 		"wait":     w.wait,
 		"wait2":    w.wait,
@@ -61,6 +63,7 @@ type lock struct {
 	highest       fence.Token
 	grants        []*term
 	sent          []func(*rapid.T)
+	withdrawn     map[string]lease.Instant // by request: until when the answer said that it is granted nothing
 }
 
 // A term is the life of one grant.
@@ -164,12 +167,61 @@ func (w *world) settings(t *rapid.T) {
 	w.rules.MaxTTL = rapid.SampledFrom([]time.Duration{0, 6 * time.Hour, 24 * time.Hour}).Draw(t, "maximum TTL")
 }
 
+// withdraw releases by the id of a request that was made, or is to be made next.
+func (w *world) withdraw(t *rapid.T) {
+	l := w.choose(t)
+	q := lease.Withdrawal{RequestID: fmt.Sprint("request ", max(1, w.ids+1-rapid.SampledFrom([]int{0, 1, 1, 2, 3}).Draw(t, "request")))}
+	l.send(t, func(t *rapid.T) { w.giveUp(t, l, q) })
+}
+
+// crowd leaves no room for markers, or little.
+func (w *world) crowd(t *rapid.T) {
+	l := w.choose(t)
+	for i := range rapid.SampledFrom([]int{9, 10}).Draw(t, "markers") {
+		w.giveUp(t, l, lease.Withdrawal{RequestID: fmt.Sprint("crowd ", i)})
+	}
+}
+
+func (w *world) giveUp(t *rapid.T, l *lock, q lease.Withdrawal) {
+	for {
+		before := l.record
+		after, err := before.Withdraw(w.clock(t), q, w.rules)
+		if err != nil {
+			if !errors.Is(err, lease.ErrTooManyWithdrawn) || after != before {
+				t.Fatalf("%+v became %+v, error %v", before, after, err)
+			}
+			return
+		}
+		if after.Token != before.Token || after.Clock != before.Clock || after.Retire < before.Retire {
+			t.Fatalf("%+v became %+v", before, after)
+		}
+		mine := before.RequestID == q.RequestID
+		if ended := after.LeaseID != before.LeaseID; ended != (mine && before.LeaseID != "") {
+			t.Fatalf("the release of %+v made %+v of %+v", q, after, before)
+		}
+		if x := l.term(before.Token); mine && before.LeaseID != "" {
+			x.ended, x.free = true, true
+		}
+		if l.record = after; after == before {
+			if l.withdrawn == nil {
+				l.withdrawn = make(map[string]lease.Instant)
+			}
+			// That is from when the marker was set, not from when it was found.
+			l.withdrawn[q.RequestID] = max(l.withdrawn[q.RequestID], after.Markers.Until(q.Mark())-2*halfSkew)
+			return
+		}
+	}
+}
+
 func (w *world) grant(t *rapid.T, l *lock, g lease.Grant) {
 	now := w.clock(t)
 	before := l.record
 	after, err := before.Acquire(now, g, w.rules)
 	if err != nil {
 		return
+	}
+	if until := l.withdrawn[g.RequestID]; until > w.now {
+		t.Fatalf("%+v was withdrawn until %d, and granted at %d: %+v", g, until, w.now, after)
 	}
 	if after == before {
 		held := l.term(before.Token)

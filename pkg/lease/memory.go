@@ -43,10 +43,7 @@ func (m *Memory) Acquire(ctx context.Context, q AcquireRequest) (Lease, error) {
 		return l, nil
 	}, func(context.Context) error {
 		r, now := m.record(q.Name)
-		if r.RequestID == g.RequestID {
-			return nil // granted to another call with the same id: acquire knows it
-		}
-		return r.Available(now)
+		return r.Awaited(now, g)
 	})
 }
 
@@ -69,6 +66,9 @@ func (m *Memory) Release(ctx context.Context, q ReleaseRequest) (State, error) {
 	if err := firstError(m.check(), q.Validate()); err != nil {
 		return State{}, err
 	}
+	if q.RequestID != "" {
+		return m.withdraw(ctx, q.Name, Withdrawal{q.RequestID, CallFrom(ctx).Principal})
+	}
 	ctx = WithCall(ctx, new(Call)) // giving up is safe whatever the clock says
 	var before Record
 	_, now, _, err := m.change(ctx, q.Name, func(r Record, _ Instant) (Record, error) {
@@ -79,6 +79,31 @@ func (m *Memory) Release(ctx context.Context, q ReleaseRequest) (State, error) {
 		return State{}, err
 	}
 	return before.Released(now, q)
+}
+
+// withdraw makes transitions until there is none left to make.
+func (m *Memory) withdraw(ctx context.Context, n Name, w Withdrawal) (State, error) {
+	var found Ending
+	for {
+		var before Record
+		r, now, settled, err := m.change(ctx, n, func(r Record, now Instant) (Record, error) {
+			before = r
+			return r.Withdraw(now, w, m.Rules)
+		})
+		switch {
+		case err != nil && found != 0: // its lease was ended, and there is no room for its marker
+			return State{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		case err != nil:
+			return State{}, err
+		case found == 0:
+			found = before.Withdrawn(n, now, w).Ended
+		}
+		if settled {
+			s := r.Withdrawn(n, now, w)
+			s.Ended = found
+			return s, nil
+		}
+	}
 }
 
 // Break implements [Service].

@@ -39,6 +39,8 @@ type Record struct {
 	PrevExpires Instant
 	PrevHolder  string
 
+	Markers Markers // the requests that were withdrawn lately
+
 	Retire int64 // when an idle lock may be forgotten, in epoch seconds
 }
 
@@ -51,6 +53,18 @@ func (r Record) Available(now Instant) error {
 		return nil
 	}
 	return &HeldError{Holder: r.Holder, Token: r.Token, Remaining: r.Free.Sub(now)}
+}
+
+// Awaited is what a waiter for the grant g makes of a look at now: nil to acquire,
+// or why not to.
+func (r Record) Awaited(now Instant, g Grant) error {
+	switch {
+	case r.RequestID == g.RequestID:
+		return nil // granted to another call with the same id: acquire knows it
+	case r.Markers.Until(g.Mark()) != 0:
+		return ErrRequestSpent
+	}
+	return r.Available(now)
 }
 
 // A Grant is an acquire as it will be recorded; see [Rules.Grant].
@@ -77,6 +91,9 @@ func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 		}
 		return r, ErrRequestSpent
 	}
+	if r.Markers.Until(g.Mark()) != 0 {
+		return r, ErrRequestSpent
+	}
 	if err := r.Available(now); err != nil {
 		return r, err
 	}
@@ -96,6 +113,7 @@ func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 		PrevToken:   r.Token,
 		PrevExpires: r.Expires,
 		PrevHolder:  r.Holder,
+		Markers:     r.Markers,
 	}
 	if g.MinHold > 0 {
 		next.Hold = now.Add(g.MinHold)
@@ -140,8 +158,15 @@ func (r Record) Release(q ReleaseRequest) (Record, error) {
 	case r.LeaseID != q.LeaseID || r.Token != q.Token:
 		return r, r.lost(q.Token)
 	}
-	r.LeaseID, r.Expires, r.Free = "", 0, r.Hold
-	return r, nil
+	return r.released(), nil
+}
+
+// released returns r after whatever lease there is of it is given up.
+func (r Record) released() Record {
+	if r.LeaseID != "" {
+		r.LeaseID, r.Expires, r.Free = "", 0, r.Hold
+	}
+	return r
 }
 
 // TakenBack returns the record after the grant that r is, and that nobody was told
@@ -156,6 +181,10 @@ func (r Record) TakenBack() Record {
 	r.LeaseID, r.Expires = "", 0
 	return r
 }
+
+// takenBack reports whether r is such a record, with the lease before it in it: a
+// grant runs out later than the one that it takes over did.
+func (r Record) takenBack() bool { return r.LeaseID != "" && r.Expires == r.PrevExpires }
 
 // lost is the error for a lease that does not hold the lock. There was one if
 // the lock has come to its token, unless the one with this token has another id.

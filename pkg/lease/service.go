@@ -17,8 +17,9 @@ import (
 // may have been made.
 type Service interface {
 	// Acquire grants the lock, or fails with [ErrHeld]. Repeated with its
-	// request id it returns the same lease for as long as that is held, then
-	// [ErrRequestSpent]; [ErrRequestConflict] if another caller used the id.
+	// request id it returns the same lease for as long as that is held, then, or
+	// when the request was withdrawn, [ErrRequestSpent]; [ErrRequestConflict] if
+	// another caller used the id.
 	Acquire(context.Context, AcquireRequest) (Lease, error)
 
 	// Renew extends the lease to the TTL from now; it never shortens it. It
@@ -28,6 +29,11 @@ type Service interface {
 	// Release ends the lease. Released before is no error; [ErrLost] means that
 	// it ended in another way. Of holders, the state names that of this lease
 	// only.
+	//
+	// By request id, it ends the lease that the request holds, if there is one, and
+	// withdraws the request: it holds nothing then, and what of it is still waiting,
+	// or under way, is granted nothing. It may have been granted, and released,
+	// before. [ErrRequestConflict] means that another caller used the id.
 	Release(context.Context, ReleaseRequest) (State, error)
 
 	// Break ends the lease that has the given token, whoever holds it, and uses
@@ -84,14 +90,21 @@ type RenewRequest struct {
 	TTL time.Duration
 }
 
-// A ReleaseRequest names the lease by what its grant returned.
+// A ReleaseRequest names the lease by what its grant returned, or by the request
+// that may have been granted one.
 type ReleaseRequest struct {
 	Name
+
+	// LeaseID and Token are what the grant returned.
 	LeaseID string
 	Token   fence.Token
 
-	// RequestID instead of LeaseID and Token ends the lease that this request
-	// got, and makes sure that it gets none any more.
+	// RequestID, instead, is that of an acquire that its caller has given up, for
+	// the principal of that acquire. It is remembered for a minute from the release
+	// on, and not much longer: nothing is sent for a call that a gateway received
+	// more than 30 s ago, and what was sent before has the rest of the minute to
+	// arrive. Sent again or arriving later than that, the request may take a free
+	// lock, until that lease runs out. A repeat of the release may find 45 s left.
 	RequestID string
 }
 
@@ -165,6 +178,7 @@ const (
 	Released       Ending = iota + 1 // it held the lock
 	ReleasedBefore                   // it had been released, maybe by an attempt of the same call
 	ReleasedLate                     // it had run out, and nobody had taken the lock: its TTL was too short
+	Withdrawn                        // by request id: the request held none, and is granted none
 )
 
 // Broken is the state of a lock after a break.

@@ -45,6 +45,15 @@ func (q RenewRequest) Validate() error {
 // Validate returns an [InvalidError] for the first field that is out of its
 // range.
 func (q ReleaseRequest) Validate() error {
+	byLease := q.LeaseID != "" || q.Token != 0
+	switch {
+	case q.RequestID != "" && byLease:
+		return invalid("request_id", "is given, and so is lease_id or token: want one or the other")
+	case q.RequestID != "":
+		return firstError(q.Name.Validate(), validID("request_id", q.RequestID))
+	case !byLease:
+		return firstError(q.Name.Validate(), invalid("lease_id", "is required, with token; or else request_id is"))
+	}
 	return firstError(q.Name.Validate(), validID("lease_id", q.LeaseID), validToken(q.Token))
 }
 

@@ -64,6 +64,7 @@ var verdicts = []struct {
 	{ErrForbidden, Verdict{Outcome: Refused, Repair: true}},
 	{ErrThrottled, Verdict{Outcome: Unchanged, Repeat: true, Wait: true}},
 	{ErrUnavailable, Verdict{Outcome: Unchanged, Repeat: true, Wait: true}},
+	{ErrTooManyWithdrawn, Verdict{Outcome: Unchanged, Repeat: true}},
 	{ErrClockSkew, Verdict{Outcome: Unchanged, Repeat: true}},
 	{ErrQuarantine, Verdict{Outcome: Unchanged, Repeat: true}},
 	{ErrMisconfigured, Verdict{Outcome: Unchanged, Repair: true}},

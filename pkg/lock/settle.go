@@ -2,6 +2,8 @@ package lock
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,17 +28,21 @@ type abandoned struct {
 	ctx     context.Context // for its values
 	lock    string
 	release lease.ReleaseRequest
+	due     time.Time // nothing is done before
+	arrived time.Time // nothing of the request is under way any more
 	end     time.Time // whatever it got has run out
 }
 
 // giveUp ends what q got, or may still get: the lease l, or what the service
 // knows of its request id if l is zero.
 func (c *Client) giveUp(ctx context.Context, q lease.AcquireRequest, l lease.Lease) {
+	now := time.Now()
 	a := abandoned{
 		ctx:     context.WithoutCancel(ctx),
 		lock:    q.Name.String(),
 		release: lease.ReleaseRequest{Name: q.Name, RequestID: q.RequestID},
-		end:     time.Now().Add(q.Wait + answerTime + q.TTL),
+		arrived: now.Add(lease.WithdrawnFor),
+		end:     now.Add(q.Wait + answerTime + q.TTL),
 	}
 	if l.Token != 0 {
 		a.release = lease.ReleaseRequest{Name: q.Name, LeaseID: l.ID, Token: l.Token}
@@ -80,8 +86,18 @@ func (c *Client) settle(s *settler) {
 		if !ok {
 			return
 		}
+		sleep(context.Background(), time.Until(a.due))
 		err := c.settleOnce(a)
 		v := lease.Classify(err)
+		if errors.Is(err, lease.ErrTooManyWithdrawn) {
+			if time.Now().Before(a.arrived) { // it may still be granted: this is looked at when it no longer can be
+				a.due = a.arrived
+				s.back(a)
+				continue
+			}
+			v = lease.Verdict{Outcome: lease.Done} // it holds nothing
+			err = nil
+		}
 		if (v.Repeat || v.Repair) && time.Now().Before(a.end) {
 			failures++
 			s.back(a)
@@ -104,7 +120,8 @@ func (c *Client) settleOnce(a abandoned) error {
 	return err
 }
 
-// next takes the first of the queue. Without one, the settler is idle.
+// next takes the first of the queue that is due, or else the first. Without one,
+// the settler is idle.
 func (s *settler) next() (abandoned, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +130,10 @@ func (s *settler) next() (abandoned, bool) {
 		s.idle = nil
 		return abandoned{}, false
 	}
-	a := s.queue[0]
-	s.queue = s.queue[1:]
+	now := time.Now()
+	i := max(slices.IndexFunc(s.queue, func(a abandoned) bool { return !a.due.After(now) }), 0)
+	a := s.queue[i]
+	s.queue = slices.Delete(s.queue, i, i+1)
 	return a, true
 }
 

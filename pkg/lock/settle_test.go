@@ -85,6 +85,36 @@ func TestARequestThatWasGivenUpIsGrantedNothingAnyMore(t *testing.T) {
 	})
 }
 
+// The service remembers ten of a lock. What the others get before they can no longer
+// arrive is ended then.
+func TestMoreRequestsAreGivenUpThanTheServiceRemembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub()
+		s.acquire = func(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
+			time.AfterFunc(50*time.Second, func() { _, _ = s.Service.Acquire(context.Background(), q) }) // nobody hears the answer
+			return silence[lease.AcquireRequest, lease.Lease](ctx, q)
+		}
+		c := &lock.Client{Service: s, TTL: time.Hour}
+		var calls sync.WaitGroup
+		for range 30 {
+			calls.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				_, _ = c.TryAcquire(ctx, "a/b")
+			})
+		}
+		calls.Wait()
+		start := time.Now()
+		if err := c.Settle(t.Context()); err != nil || time.Since(start) > lease.WithdrawnFor+time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		if n := len(s.of("release")); n > 60 {
+			t.Errorf("%d releases for 30 requests", n)
+		}
+		free(t, s.Service)
+	})
+}
+
 // As at each rolling deploy: the service does not learn that its callers have
 // gone, and goes on with their waits.
 func TestCandidatesThatLeaveAreNotElected(t *testing.T) {
@@ -135,6 +165,7 @@ func TestCandidatesThatLeaveAreNotElected(t *testing.T) {
 			t.Errorf("the next leads after %v, and is told of %v, want it within 1 s", took, next.Abandoned())
 		}
 		release(t, next)
+		time.Sleep(30 * time.Second) // the service's waits end too
 	})
 }
 

@@ -38,7 +38,7 @@ type call struct {
 	acquire lease.AcquireRequest
 }
 
-func newStub() *stub { return &stub{Service: newRevocable()} }
+func newStub() *stub { return &stub{Service: new(lease.Memory)} }
 
 func (s *stub) record(c call) {
 	c.at = time.Now()

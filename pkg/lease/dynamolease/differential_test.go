@@ -59,7 +59,7 @@ func compare(t *rapid.T, x table) {
 	}
 	t.Repeat(map[string]func(*rapid.T){
 		"acquire": p.acquire, "acquire2": p.acquire, "acquire3": p.acquire,
-		"renew": p.renew, "release": p.release, "release2": p.release, "break": p.breaks,
+		"renew": p.renew, "release": p.release, "release2": p.release, "break": p.breaks, "withdraw": p.withdraw, "withdraw2": p.withdraw, "crowd": p.crowd,
 		"wait": p.wait, "wait2": p.wait, "retire": p.retire, "restore": p.restore, "get": p.get,
 	})
 }
@@ -165,6 +165,45 @@ func (p *pair) release(t *rapid.T) {
 		p.sameState(t, got, state)
 	}
 	k.record = next
+}
+
+// withdraw is a release by the id of a request that was made, or is still to
+// come: acquire takes that as its own sometimes.
+func (p *pair) withdraw(t *rapid.T) {
+	k := p.choose(t)
+	k.ids = append(k.ids, lease.NewID())
+	p.withdrawal(t, k, lease.Withdrawal{
+		RequestID: k.ids[max(0, len(k.ids)-1-rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3}).Draw(t, "request"))],
+		Principal: rapid.SampledFrom([]string{"role-1", "role-1", "role-1", ""}).Draw(t, "principal"),
+	})
+}
+
+// crowd leaves room for one marker, if it finds so much.
+func (p *pair) crowd(t *rapid.T) {
+	k := p.choose(t)
+	for len(k.record.Markers.All()) < len(k.record.Markers)-1 {
+		p.withdrawal(t, k, lease.Withdrawal{RequestID: lease.NewID()})
+	}
+}
+
+func (p *pair) withdrawal(t *rapid.T, k *twin, w lease.Withdrawal) {
+	ctx, call := p.call(w.Principal)
+	got, err := p.store.Release(ctx, lease.ReleaseRequest{Name: k.Name, RequestID: w.RequestID})
+	before, requests := k.record, 1
+	next, want := k.record.Withdraw(p.now, w, p.rules)
+	if want == nil && next != k.record {
+		requests, k.record = 2, next
+		next, want = next.Withdraw(p.now, w, p.rules) // fails if there was no room
+	}
+	p.check(t, k, next, err, want)
+	if want == nil {
+		state := next.Withdrawn(k.Name, p.now, w)
+		state.Ended = before.Withdrawn(k.Name, p.now, w).Ended
+		p.sameState(t, got, state)
+	}
+	if call.Requests != requests {
+		t.Fatalf("%d requests, want %d, for %+v", call.Requests, requests, before)
+	}
 }
 
 func (p *pair) breaks(t *rapid.T) {

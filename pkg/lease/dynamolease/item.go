@@ -60,6 +60,7 @@ func granting(seen, next lease.Record, floor lease.Instant) change {
 	if next.Metadata != "" {
 		values[":meta"] = str(next.Metadata)
 	}
+	c.nameMarks(lease.Withdrawal{RequestID: next.RequestID, Principal: next.Principal}.Mark())
 	return c
 }
 
@@ -139,9 +140,11 @@ func decode(item map[string]types.AttributeValue) (lease.Record, error) {
 		PrevToken:   fence.Token(d.num("ptok")),
 		PrevExpires: lease.Instant(d.num("pexp")),
 		PrevHolder:  d.str("pown"),
+		Markers:     d.markers("x"),
 		Retire:      d.num(RetireAttribute),
 	}
-	if d.err == nil && !r.Token.Valid() {
+	marked := lease.Record{Markers: r.Markers, Retire: r.Retire} // of a lock that was never granted
+	if d.err == nil && !r.Token.Valid() && (r != marked || item["tok"] != nil || item["x"] == nil) {
 		d.err = fmt.Errorf("token %d is out of range", r.Token)
 	}
 	if d.err != nil {
@@ -180,6 +183,29 @@ func (d *decoder) str(name string) string {
 	}
 	d.fail(name)
 	return ""
+}
+
+// markers reads a map of times.
+func (d *decoder) markers(name string) (m lease.Markers) {
+	var all []lease.Marker
+	switch a := d.item[name].(type) {
+	case nil:
+	case *types.AttributeValueMemberM:
+		times := decoder{item: a.Value}
+		for mark := range a.Value {
+			all = append(all, lease.Marker{Mark: mark, Until: lease.Instant(times.num(mark))})
+			if at := all[len(all)-1].Until; mark == "" || at <= 0 {
+				d.fail(name) // it would be no marker, and allow a grant
+			}
+		}
+	default:
+		d.fail(name)
+	}
+	m, ok := lease.MarkersOf(all)
+	if !ok {
+		d.fail(name)
+	}
+	return m
 }
 
 func (d *decoder) fail(name string) {

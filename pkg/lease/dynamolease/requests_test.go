@@ -42,6 +42,16 @@ func (s *scene) release() error {
 	return err
 }
 
+func (s *scene) withdraw() error {
+	_, err := s.Release(s.ctx, lease.ReleaseRequest{Name: s.q.Name, RequestID: s.q.RequestID})
+	return err
+}
+
+func (s *scene) withdrawOther() error {
+	_, err := s.Release(s.ctx, lease.ReleaseRequest{Name: s.q.Name, RequestID: lease.NewID()})
+	return err
+}
+
 func (s *scene) breaks() error {
 	_, err := s.Break(s.ctx, lease.BreakRequest{Name: s.q.Name, Token: s.held.Token, Reason: "test"})
 	return err
@@ -66,7 +76,7 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		prepare func(*scene) // what has happened to the lease that is held
 		do      func(*scene) error
 		err     error
-		cost    int // writes
+		cost    int // writes; negative when the first is a read
 	}{
 		{"a first grant", func(s *scene) { s.q.Lock += " too" }, (*scene).other, nil, 1},
 		{"a grant after a release", func(s *scene) { free(s); *s.now++ }, (*scene).other, nil, 1},
@@ -76,6 +86,14 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		{"a renewal too late", func(s *scene) { *s.now += hour }, func(s *scene) error { return s.renew(time.Minute) }, lease.ErrExpired, 1},
 		{"a release", nothing, (*scene).release, nil, 1},
 		{"a release again", free, (*scene).release, nil, 1},
+		{"a release by request id", nothing, (*scene).withdraw, nil, -2},
+		{"a release by request id of nothing", func(s *scene) { s.q.Lock += " too" }, (*scene).withdraw, nil, -2},
+		{"a release by request id beside a lease", func(s *scene) { s.q.RequestID = lease.NewID() }, (*scene).withdraw, nil, -2},
+		{"a release by request id again", func(s *scene) { s.must(s.withdraw()) }, (*scene).withdraw, nil, -1},
+		{"an acquire after it", func(s *scene) { s.must(s.withdraw()) }, (*scene).acquire, lease.ErrRequestSpent, 1},
+		{"an acquire of another after it", func(s *scene) { s.must(s.withdraw()); *s.now++ }, (*scene).other, nil, 1},
+		{"a renewal after it", func(s *scene) { s.must(s.withdrawOther()); *s.now++ }, func(s *scene) error { return s.renew(time.Minute) }, nil, 1},
+		{"a release after it", func(s *scene) { s.must(s.withdrawOther()) }, (*scene).release, nil, 1},
 		{"a break", nothing, (*scene).breaks, nil, 1},
 		{"a break of what is free", free, (*scene).breaks, nil, 1},
 		{"a refusal", nothing, (*scene).other, lease.ErrHeld, 1},
@@ -121,11 +139,14 @@ func TestWhatTheOperationsCost(t *testing.T) {
 				if err := c.do(s); !errors.Is(err, c.err) {
 					t.Errorf("got error %v, want %v", err, c.err)
 				}
-				want := slices.Repeat([]string{"UpdateItem"}, c.cost)
-				if sent := x.sent.take(); !slices.Equal(sent, want) || call.Requests != c.cost {
+				want := slices.Repeat([]string{"UpdateItem"}, max(c.cost, -c.cost))
+				if c.cost < 0 {
+					want[0] = "GetItem"
+				}
+				if sent := x.sent.take(); !slices.Equal(sent, want) || call.Requests != len(want) {
 					t.Errorf("sent %v, counted %d, want %v", sent, call.Requests, want)
 				}
-				if counted := call.StoreTime > 0; counted != (c.cost > 0) {
+				if counted := call.StoreTime > 0; counted != (c.cost != 0) {
 					t.Errorf("the requests took %v", call.StoreTime)
 				}
 			})

@@ -81,12 +81,10 @@ func (s *Store) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Leas
 		return s.grant(ctx, q.Name, g)
 	}, func(ctx context.Context) error {
 		r, now, err := s.read(ctx, q.Name)
-		if err != nil || r.RequestID == g.RequestID {
-			// Granted to an earlier call that was not answered, it is no reason
-			// to wait: acquire knows it.
+		if err != nil {
 			return err
 		}
-		return r.Available(now)
+		return r.Awaited(now, g)
 	})
 }
 
@@ -116,7 +114,7 @@ func (s *Store) grant(ctx context.Context, n lease.Name, g lease.Grant) (lease.L
 		case o.LeaseID == g.LeaseID: // by this attempt, or by one that had no answer
 			return s.confirm(ctx, n, g, o)
 		}
-		if seen = o.Record; o.unanswered && seen.RequestID == g.RequestID {
+		if seen = o.Record; o.unanswered && (seen.RequestID == g.RequestID || seen.Markers.Until(g.Mark()) != 0) {
 			// What the item tells of this request comes before what a clock does.
 			if _, err := seen.Acquire(s.now(), g, s.Rules); err != nil {
 				return lease.Lease{}, err
@@ -204,13 +202,17 @@ func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, e
 }
 
 // Release implements [lease.Service] in one request. No clock is checked:
-// giving up is safe at any time.
+// giving up is safe at any time. By request id it takes a read too, and the
+// clocks agree: a marker is written by the one and removed by another.
 func (s *Store) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	if err := s.check(); err != nil {
 		return lease.State{}, err
 	}
 	if err := q.Validate(); err != nil {
 		return lease.State{}, err
+	}
+	if q.RequestID != "" {
+		return s.withdraw(ctx, q.Name, lease.Withdrawal{RequestID: q.RequestID, Principal: lease.CallFrom(ctx).Principal})
 	}
 	now := s.now()
 	o, err := s.update(ctx, q.Name, releasing(q))

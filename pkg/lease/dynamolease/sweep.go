@@ -157,9 +157,9 @@ func (s *Sweeper) page(ctx context.Context, turn <-chan time.Time, from string, 
 	in := &dynamodb.ScanInput{
 		TableName:                 &s.Table,
 		Limit:                     aws.Int32(cmp.Or(s.Page, 100)),
-		ProjectionExpression:      aws.String("#pk, #tok"),
+		ProjectionExpression:      aws.String("#pk, #tok, #x"),
 		FilterExpression:          aws.String("#gc < :now"),
-		ExpressionAttributeNames:  map[string]string{"#pk": KeyAttribute, "#tok": "tok", "#gc": RetireAttribute},
+		ExpressionAttributeNames:  map[string]string{"#pk": KeyAttribute, "#tok": "tok", "#x": "x", "#gc": RetireAttribute},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":now": now},
 	}
 	if from != "" {
@@ -178,7 +178,7 @@ func (s *Sweeper) page(ctx context.Context, turn <-chan time.Time, from string, 
 		mu      sync.Mutex // of swept and err
 	)
 	for _, item := range out.Items {
-		if item["tok"] == nil {
+		if item["tok"] == nil && item["x"] == nil {
 			continue // not a lock
 		}
 		if waiting := wait(ctx, turn); waiting != nil {
@@ -206,12 +206,16 @@ func (s *Sweeper) page(ctx context.Context, turn <-chan time.Time, from string, 
 
 // retire deletes an item unless it was used since it was looked at.
 func (s *Sweeper) retire(ctx context.Context, item map[string]types.AttributeValue, now types.AttributeValue) (bool, error) {
+	token := item["tok"]
+	if token == nil {
+		token = num(0) // it has markers only: granted since, it has a token
+	}
 	_, err := s.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                           &s.Table,
 		Key:                                 map[string]types.AttributeValue{KeyAttribute: item[KeyAttribute]},
-		ConditionExpression:                 aws.String("#tok = :tok AND #gc < :now"),
+		ConditionExpression:                 aws.String("(attribute_not_exists(#tok) OR #tok = :tok) AND #gc < :now"),
 		ExpressionAttributeNames:            map[string]string{"#tok": "tok", "#gc": RetireAttribute},
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":tok": item["tok"], ":now": now},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":tok": token, ":now": now},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	var (

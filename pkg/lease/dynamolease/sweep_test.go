@@ -99,6 +99,41 @@ func TestASweepRetiresIdleLocksAndNothingElse(t *testing.T) {
 	}
 }
 
+// A withdrawal on a lock of which nothing is recorded makes an item without a
+// token.
+func TestASweepRetiresWhatHasOnlyMarkersUnlessItIsGranted(t *testing.T) {
+	for _, granted := range []bool{false, true} {
+		x := newTable(t)
+		now := noon
+		s := x.store(&now, lease.Rules{Retention: 24 * time.Hour})
+		n := lease.Name{Namespace: "a", Lock: "b"}
+		if _, err := s.Release(t.Context(), lease.ReleaseRequest{Name: n, RequestID: lease.NewID()}); err != nil {
+			t.Fatal(err)
+		}
+		retired := noon + day + minute + second // the marker lasts until then, and a day is the retention
+		if got := x.sweep(x.sweeper(watcher{}), retired); got.Retired != 0 {
+			t.Errorf("at the second of its retirement: %+v", got)
+		}
+		use := watcher{before: func(operation string) error {
+			if operation == "DeleteItem" && granted {
+				now = noon + minute // by the time of the sweep it is to be retired again
+				x.use(s, "b")
+			}
+			return nil
+		}}
+		want := dynamolease.Swept{Seen: 1, Retired: 1, Done: true, Began: (retired + 2*day).Time()}
+		if granted {
+			want.Retired, want.Kept = 0, 1
+		}
+		if got := x.sweep(x.sweeper(use), retired+2*day); got != want {
+			t.Errorf("granted: %t: got %+v, want %+v", granted, got, want)
+		}
+		if kept := len(x.item(n)) > 0; kept != granted {
+			t.Errorf("granted: %t: the item is kept: %t", granted, kept)
+		}
+	}
+}
+
 func TestALockThatIsUsedBetweenTheLookAndTheDeleteSurvivesASweep(t *testing.T) {
 	rules := lease.Rules{Retention: 24 * time.Hour}
 	number := func(n int64) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(n)} }

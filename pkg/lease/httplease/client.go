@@ -45,13 +45,11 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 		Lock:      q.Lock,
 		TTL:       millisOf(q.TTL),
 		Holder:    q.Holder,
+		RequestID: given(q.RequestID),
 		Wait:      millisOf(q.Wait),
 		Metadata:  q.Metadata,
 		MinHold:   millisOf(q.MinHold),
 		LockDelay: millisOf(q.LockDelay),
-	}
-	if q.RequestID != "" {
-		b.RequestID = &q.RequestID
 	}
 	var out leaseBody
 	status, err := c.postWaiting(ctx, q.Wait, q.Namespace, "acquire", b, &out)
@@ -76,21 +74,11 @@ func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, 
 // Release implements [lease.Service].
 func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	var out stateBody
-	var body any = releaseBody{q.Lock, q.LeaseID, q.Token}
-	if q.RequestID != "" {
-		body = giveUpBody{q.Lock, q.RequestID}
-	}
-	_, err := c.post(ctx, q.Namespace, "release", body, &out)
+	_, err := c.post(ctx, q.Namespace, "release", releaseBody{q.Lock, given(q.LeaseID), given(q.Token), given(q.RequestID)}, &out)
 	if err != nil {
 		return lease.State{}, err
 	}
 	return out.state("release", q.Name)
-}
-
-// giveUpBody releases what a request got.
-type giveUpBody struct {
-	Lock      string `json:"lock"`
-	RequestID string `json:"request_id"`
 }
 
 // Break implements [lease.Service].

@@ -126,6 +126,13 @@ func TestACallLeavesOneRecordThatSaysWhatCameOfIt(t *testing.T) {
 		w.call("POST", "/v1/payments/renew", ours+`,"ttl_ms":1000}`, record{"outcome": "lease_expired", "status": 410, "token": first + 4, "late": true})
 		w.call("POST", "/v1/payments/release", ours+`}`, record{"outcome": "released_late", "status": 200, "token": first + 4, "holder": "alice"})
 
+		b := strings.Replace(acquire, `"a"`, `"b"`, 1)
+		byRequest := `{"lock":"b",` + rid + `}`
+		a = w.call("POST", "/v1/payments/acquire", b, record{"outcome": "granted", "status": 201, "lock": "b", "token": first + 120_000, "holder": "worker-1"})
+		w.call("POST", "/v1/payments/release", byRequest, record{"outcome": "released", "status": 200, "lock": "b", "token": first + 120_000, "holder": "worker-1"})
+		w.call("POST", "/v1/payments/release", byRequest, record{"outcome": "released_before", "status": 200, "lock": "b", "token": first + 120_000, "holder": "worker-1"})
+		w.call("POST", "/v1/payments/release", strings.ReplaceAll(byRequest, "rrr", "sss"), record{"outcome": "withdrawn", "status": 200, "lock": "b"})
+
 		w.call("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":1,"holder":"w"}`, record{"outcome": "invalid", "status": 400, "holder": "w"})
 		w.call("POST", "/v1/payments/acquire", `{"lock":"a`, record{"outcome": "invalid", "status": 400, "lock": ""})
 		w.call("POST", "/v1/payments/release", strings.Repeat(" ", 1<<15), record{"outcome": "too_large", "status": 413, "lock": ""})

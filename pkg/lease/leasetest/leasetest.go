@@ -28,7 +28,7 @@ type Promise struct {
 // be used, in a synctest bubble for instance.
 func Promises() []Promise {
 	var all []Promise
-	for _, part := range [][]Promise{grants, repeats, endings, waits, names} {
+	for _, part := range [][]Promise{grants, repeats, endings, withdrawals, waits, names} {
 		all = append(all, part...)
 	}
 	return all
