@@ -42,7 +42,9 @@ func TestSchemathesisFindsNothingUndocumented(t *testing.T) {
 	total := 0
 	for round := 1; round == 1 || total < wanted; round++ {
 		dir := t.TempDir()
-		args := []string{"-m", "schemathesis.cli", "run", spec, "--url", url, "--checks", checks, "--max-time", "45", "--no-color", "--continue-on-failure", "--report", "json", "--report-json-path", "report.json"}
+		args := []string{"-m", "schemathesis.cli", "run", spec, "--url", url, "--checks", checks, "--max-time", "45",
+			"--request-timeout", "30", // longer than any answer takes
+			"--no-color", "--continue-on-failure", "--report", "json", "--report-json-path", "report.json"}
 		if wanted == 0 {
 			args = append(args, "--seed", "2") // has answers of every status
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -199,80 +198,4 @@ func TestTheFirstMinuteOfTheREADME(t *testing.T) {
 	server := httptest.NewServer(service.handler)
 	defer server.Close()
 	walkThrough(t, server.URL, "../../README.md", "## The first minute", 3)
-}
-
-// walkThrough runs the commands of a section as they stand there, in one shell,
-// and compares what they print with what the section says they print. "…" stands
-// for anything. A command that starts a server is not run.
-func walkThrough(t *testing.T, address, file, heading string, steps int) {
-	t.Helper()
-	readme, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const mark = "=== end of step ==="
-	var script strings.Builder
-	var want []string
-	for _, block := range blocks(section(t, string(readme), heading)) {
-		switch block.language {
-		case "sh":
-			if strings.HasPrefix(block.text, "go run ") || strings.HasPrefix(block.text, "python3 ") {
-				continue
-			}
-			script.WriteString(strings.ReplaceAll(block.text, "http://127.0.0.1:8080", address) + "\necho; echo '" + mark + "'\n")
-			want = append(want, "")
-		case "http", "json":
-			want[len(want)-1] = block.text
-		}
-	}
-	if len(want) < steps {
-		t.Fatalf("found only %d steps", len(want))
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", script.String())
-	shell.Dir = t.TempDir()
-	shell.Stderr = os.Stderr
-	out, err := shell.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	printed := strings.Split(string(out), mark+"\n")
-	last := int64(0)
-	for i, w := range want {
-		got := strings.TrimSpace(strings.ReplaceAll(printed[i], "\r", ""))
-		pattern := strings.ReplaceAll(regexp.QuoteMeta(w), "\n…\n", "\n(.*\n)?") // any lines, or none
-		pattern = "(?s)^" + strings.ReplaceAll(pattern, "…", ".*") + "$"
-		if !regexp.MustCompile(pattern).MatchString(got) {
-			t.Errorf("step %d printed\n%s\nand %s says\n%s", i+1, got, file, w)
-		}
-		if token := regexp.MustCompile(`"token":(\d+),"lease_id"`).FindStringSubmatch(got); token != nil {
-			n, _ := strconv.ParseInt(token[1], 10, 64)
-			if n < last {
-				t.Errorf("step %d has the token %d, after %d", i+1, n, last)
-			}
-			last = n
-		}
-	}
-}
-
-// section returns the text below a heading, to the next of its level.
-func section(t *testing.T, text, heading string) string {
-	_, after, found := strings.Cut(text, "\n"+heading+"\n")
-	if !found {
-		t.Fatalf("there is no %q", heading)
-	}
-	body, _, _ := strings.Cut(after, "\n## ")
-	return body
-}
-
-type block struct{ language, text string }
-
-var fenced = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)\n```$")
-
-func blocks(text string) (found []block) {
-	for _, m := range fenced.FindAllStringSubmatch(text, -1) {
-		found = append(found, block{m[1], m[2]})
-	}
-	return found
 }
