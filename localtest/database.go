@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // A Database is a running database server.
@@ -119,7 +121,7 @@ func (h home) command(program string, args ...string) *exec.Cmd {
 // directory is removed.
 func (h home) serve(ctx context.Context, d *Database, pidFile string, server *exec.Cmd) error {
 	// A PostgreSQL that is killed leaves its shared memory behind.
-	p, err := start(server, "/bin/sh", "-c", `
+	p, err := process.Start(server, "/bin/sh", "-c", `
 		pid=$(head -n 1 "$1") && while kill -s QUIT "$pid"; do sleep 0.05; done
 		rm -rf "$2"`, "sh", filepath.Join(h.dir, pidFile), h.dir)
 	if err != nil {
@@ -127,11 +129,11 @@ func (h home) serve(ctx context.Context, d *Database, pidFile string, server *ex
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := p.ready(ctx, d.answers); err != nil {
-		_ = p.stop() // err says why
+	if err := p.Ready(ctx, d.answers); err != nil {
+		_ = p.Stop() // err says why
 		return err
 	}
-	d.stop = sync.OnceValue(p.stop)
+	d.stop = sync.OnceValue(p.Stop)
 	return nil
 }
 
@@ -153,7 +155,7 @@ func install(ctx context.Context, packages ...string) error {
 	get := func(args ...string) error {
 		cmd := exec.Command(apt, append([]string{"-qq", "-o", "DPkg::Lock::Timeout=600"}, args...)...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		_, err := run(ctx, cmd)
+		_, err := process.Run(ctx, cmd)
 		return err
 	}
 	these := append([]string{"install", "-y", "--no-install-recommends"}, packages...)

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 const (
@@ -53,9 +55,9 @@ func javaEngine(home, dataDir string) (*engine, error) {
 	return &engine{
 		name: "DynamoDB Local from DYNAMODB_LOCAL_HOME" + where(dataDir),
 		wait: 30 * time.Second,
-		run: func(port int) (*process, error) {
+		run: func(port int) (*process.Process, error) {
 			args := []string{"-Djava.library.path=" + filepath.Join(home, "DynamoDBLocal_lib"), "-jar", jar, "-port", strconv.Itoa(port)}
-			return start(exec.Command("java", append(args, storage(dataDir)...)...))
+			return process.Start(exec.Command("java", append(args, storage(dataDir)...)...))
 		},
 	}, nil
 }
@@ -72,7 +74,7 @@ func storage(dataDir string) []string {
 func dockerEngine(ctx context.Context, dataDir string) (*engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if _, err := run(ctx, exec.Command("docker", "info")); err != nil {
+	if _, err := process.Run(ctx, exec.Command("docker", "info")); err != nil {
 		return nil, err
 	}
 	args, inside := []string{}, ""
@@ -88,12 +90,12 @@ func dockerEngine(ctx context.Context, dataDir string) (*engine, error) {
 	return &engine{
 		name: dockerImage + " in Docker" + where(dataDir),
 		wait: 10 * time.Minute, // it may have to download the image
-		run: func(port int) (*process, error) {
+		run: func(port int) (*process.Process, error) {
 			// The container is not a child of ours: killing the client that
 			// stays attached to it does not end it, removing it does.
 			name := "pawl-dynamodb-" + rand.Text()
 			run := []string{"run", "--rm", "--name", name, "--label", "pawl=localtest", "--publish", fmt.Sprintf("127.0.0.1:%d:8000", port)}
-			return start(exec.Command("docker", append(run, args...)...), "docker", "rm", "--force", name)
+			return process.Start(exec.Command("docker", append(run, args...)...), "docker", "rm", "--force", name)
 		},
 	}, nil
 }
@@ -107,7 +109,7 @@ func dynoxidePath(ctx context.Context) (string, error) {
 		return "", err
 	}
 	dir, err := tool(ctx, "dynoxide-"+dynoxideVersion, func(ctx context.Context, dir string) error {
-		_, err := run(ctx, exec.Command(cargo, "install", "dynoxide-rs", "--version", "="+dynoxideVersion,
+		_, err := process.Run(ctx, exec.Command(cargo, "install", "dynoxide-rs", "--version", "="+dynoxideVersion,
 			"--locked", "--no-default-features", "--features", "native-sqlite,http-server,cli", "--root", dir))
 		return err
 	})
@@ -115,7 +117,7 @@ func dynoxidePath(ctx context.Context) (string, error) {
 }
 
 func dynoxideEngine(ctx context.Context, path, dataDir string) (*engine, error) {
-	version, err := run(ctx, exec.Command(path, "--version"))
+	version, err := process.Run(ctx, exec.Command(path, "--version"))
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +128,8 @@ func dynoxideEngine(ctx context.Context, path, dataDir string) (*engine, error) 
 	return &engine{
 		name: version + where(dataDir),
 		wait: 30 * time.Second,
-		run: func(port int) (*process, error) {
-			return start(exec.Command(path, append([]string{"--host", "127.0.0.1", "--port", strconv.Itoa(port)}, data...)...))
+		run: func(port int) (*process.Process, error) {
+			return process.Start(exec.Command(path, append([]string{"--host", "127.0.0.1", "--port", strconv.Itoa(port)}, data...)...))
 		},
 	}, nil
 }

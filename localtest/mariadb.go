@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // errNoMariaDB tells what to provide; a MariaDB that is there and fails is not
@@ -71,7 +73,7 @@ func (d *Database) startMariaDB(ctx context.Context) error {
 		return err
 	}
 	data, socket := filepath.Join(h.dir, "data"), filepath.Join(h.dir, "socket")
-	if _, err := run(ctx, h.command(programs.install, "--no-defaults", "--datadir="+data,
+	if _, err := process.Run(ctx, h.command(programs.install, "--no-defaults", "--datadir="+data,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")); err != nil {
 		return errors.Join(err, os.RemoveAll(h.dir))
 	}

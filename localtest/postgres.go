@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // errNoPostgres tells what to provide; a PostgreSQL that is there and fails is
@@ -81,7 +83,7 @@ func (d *Database) startPostgres(ctx context.Context) error {
 		return err
 	}
 	data := filepath.Join(h.dir, "data")
-	if _, err := run(ctx, h.command(filepath.Join(bin, "initdb"), "-D", data, "-A", "trust",
+	if _, err := process.Run(ctx, h.command(filepath.Join(bin, "initdb"), "-D", data, "-A", "trust",
 		"-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")); err != nil {
 		return errors.Join(err, os.RemoveAll(h.dir))
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // A Redis is a running Redis server.
@@ -80,22 +82,22 @@ func redisServer(ctx context.Context) (path string, err error) {
 }
 
 func runRedis(ctx context.Context, path string, port int) (*Redis, error) {
-	p, err := start(exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--save", "", "--appendonly", "no"))
+	p, err := process.Start(exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--save", "", "--appendonly", "no"))
 	if err != nil {
 		return nil, err
 	}
-	r := &Redis{Addr: fmt.Sprintf("127.0.0.1:%d", port), stop: sync.OnceValue(p.stop)}
+	r := &Redis{Addr: fmt.Sprintf("127.0.0.1:%d", port), stop: sync.OnceValue(p.Stop)}
 	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	err = p.ready(waiting, func(ctx context.Context) error {
+	err = p.Ready(waiting, func(ctx context.Context) error {
 		id, err := r.processID(ctx)
-		if err == nil && id != p.cmd.Process.Pid {
+		if err == nil && id != p.Pid() {
 			err = errors.New("another Redis has the port")
 		}
 		return err
 	})
 	if err != nil {
-		_ = p.stop() // err says why
+		_ = p.Stop() // err says why
 		return nil, err
 	}
 	return r, nil

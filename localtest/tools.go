@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // lambdaEmulatorVersion is pinned because the module has no tagged release that
@@ -32,7 +34,7 @@ func goTool(ctx context.Context, program, version string) (string, error) {
 		// module's flags, and not the machine it builds for.
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
-		_, err := run(ctx, cmd)
+		_, err := process.Run(ctx, cmd)
 		return err
 	})
 	return filepath.Join(dir, name), err

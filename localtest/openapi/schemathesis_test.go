@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,10 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/process"
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
@@ -117,20 +116,14 @@ func serve(t *testing.T) (url string) {
 	cmd := exec.Command(server)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "AUTH=") }),
 		"ADDR=127.0.0.1:0", "THROTTLE=off", "DYNAMODB_ENDPOINT="+db.Endpoint, "TABLE=table-"+lease.NewID())
-	out, err := cmd.StdoutPipe()
+	p, err := process.StartTalk(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() { _ = p.Stop() }) // it may have ended
+	line, err := p.Hear(t.Context())
+	if err != nil || !ready.MatchString(line) {
+		t.Fatalf("the server printed %q, error %v", line, err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		_ = cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() || !ready.MatchString(lines.Text()) {
-		t.Fatalf("the server printed %q", lines.Text())
-	}
-	return ready.FindStringSubmatch(lines.Text())[1]
+	return ready.FindStringSubmatch(line)[1]
 }

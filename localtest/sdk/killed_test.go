@@ -12,9 +12,7 @@ func TestTheLockOfAKilledProcessIsTakenOverInTime(t *testing.T) {
 		p.tell(t, "acquire")
 		p.hear(t, "granted")
 		p.hear(t, "renewed")
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		p.Kill()
 		p.all(t)
 		h, granted := w.takeOver(t)
 		bound(t, granted.Sub(w.lastRenewal()), ttl+skew+poll)
@@ -38,9 +36,7 @@ func TestAProcessThatIsKilledWhileItWaitsIsGrantedTheLockOnceAtMost(t *testing.T
 		p.tell(t, "acquire")
 		for <-w.waits != "killed" {
 		}
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		p.Kill()
 		p.all(t)
 		if err := first.Release(t.Context()); err != nil {
 			t.Fatal(err)

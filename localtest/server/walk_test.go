@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/process"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
@@ -119,51 +119,36 @@ func TestTheCallOfTheREADMEIsSigned(t *testing.T) {
 	}
 }
 
-// A serving is `make serve`, as a user starts it.
-type serving struct {
-	ready string // the line that it prints
-	rest  *bufio.Scanner
-	cmd   *exec.Cmd
-}
-
-func makeServe(t *testing.T, env ...string) serving {
+// makeServe runs `make serve`, as a user starts it, and returns the line that it
+// prints when it is ready.
+func makeServe(t *testing.T, env ...string) (ready string, p *process.Talk) {
 	t.Helper()
 	db := localtest.DynamoDBForTest(t) // has what it takes to start one been installed?
 	cmd := exec.Command("make", "-s", "-C", "../..", "serve")
 	cmd.Env = append(os.Environ(), append(env, "DYNAMODB_ENDPOINT="+db.Endpoint, "TABLE=table-"+lease.NewID())...)
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := cmd.StdoutPipe()
+	p, err := process.StartTalk(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	t.Cleanup(p.Kill)
+	if ready, err = p.Hear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // it may have ended
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatalf("make serve printed nothing: %v", cmd.Wait())
-	}
-	return serving{lines.Text(), lines, cmd}
+	return ready, p
 }
 
 var readyLine = regexp.MustCompile(`^pawl: listening on (http://127\.0\.0\.1:\d+), store (.+)$`)
 
 func TestMakeServeSaysWhenItIsReadyAndStopsCleanly(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		s := makeServe(t, "ADDR=127.0.0.1:0")
-		if !readyLine.MatchString(s.ready) {
-			t.Errorf("it printed %q", s.ready)
+		ready, p := makeServe(t, "ADDR=127.0.0.1:0")
+		if !readyLine.MatchString(ready) {
+			t.Errorf("it printed %q", ready)
 		}
-		// To the group, as a terminal does; make itself passes nothing on.
-		if err := syscall.Kill(-s.cmd.Process.Pid, signal); err != nil {
-			t.Fatal(err)
+		p.Signal(signal) // make itself passes nothing on
+		if more := p.Rest(t.Context()); len(more) > 0 {
+			t.Errorf("it went on printing: %q", more)
 		}
-		for s.rest.Scan() {
-			t.Errorf("it went on printing: %q", s.rest.Text())
-		}
-		_ = s.cmd.Wait() // make fails when it is interrupted
 	}
 }
 
@@ -184,8 +169,8 @@ func TestMakeServeSaysWhyItRefuses(t *testing.T) {
 
 // The walk through every call, on the service that make serve starts.
 func TestTheWalkThroughEveryCall(t *testing.T) {
-	s := makeServe(t, "ADDR=127.0.0.1:0")
-	walkThrough(t, readyLine.FindStringSubmatch(s.ready)[1], "../../pkg/lease/httplease/README.md", "## A walk through every call", 7)
+	ready, _ := makeServe(t, "ADDR=127.0.0.1:0")
+	walkThrough(t, readyLine.FindStringSubmatch(ready)[1], "../../pkg/lease/httplease/README.md", "## A walk through every call", 7)
 }
 
 // The first minute of the README, on a service in memory.

@@ -1,4 +1,4 @@
-package localtest
+package process
 
 import (
 	"fmt"
@@ -49,8 +49,11 @@ func (g *group) id() int { return g.leader.Process.Pid }
 
 func (g *group) signal(s syscall.Signal) { _ = syscall.Kill(-g.id(), s) }
 
-// end kills what is left of the group.
+// kill has the leader kill the group, and itself. It may be called again.
+func (g *group) kill() { _ = g.alive.Close() }
+
+// end kills what is left of the group, and waits until it is gone.
 func (g *group) end() {
-	_ = g.alive.Close()
+	g.kill()
 	_ = g.leader.Wait() // it has killed itself
 }

@@ -1,4 +1,4 @@
-package localtest
+package process
 
 import (
 	"bufio"
@@ -10,13 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // shell starts a script that says "ready" on a pipe when it is. The pipe ends
 // when the last process that came of the script is gone.
-func shell(t *testing.T, script string, after ...string) (p *process, alive *bufio.Reader) {
+func shell(t *testing.T, script string, after ...string) (p *Process, alive *bufio.Reader) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -28,12 +29,12 @@ func shell(t *testing.T, script string, after ...string) (p *process, alive *buf
 	}
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.ExtraFiles = []*os.File{w}
-	p, err = start(cmd, after...)
+	p, err = Start(cmd, after...)
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.stop() })
+	t.Cleanup(func() { _ = p.Stop() })
 	alive = bufio.NewReader(r)
 	if line, err := alive.ReadString('\n'); line != "ready\n" {
 		t.Fatalf("got %q, error %v, want ready", line, err)
@@ -44,7 +45,7 @@ func shell(t *testing.T, script string, after ...string) (p *process, alive *buf
 func TestStopAsksBeforeItKills(t *testing.T) {
 	said := filepath.Join(t.TempDir(), "said")
 	p, _ := shell(t, "trap 'echo goodbye >"+said+"; exit 0' TERM; echo ready >&3; while :; do sleep 0.01; done")
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(said); string(b) != "goodbye\n" {
@@ -55,7 +56,7 @@ func TestStopAsksBeforeItKills(t *testing.T) {
 func TestStopKillsWhatDoesNotListen(t *testing.T) {
 	p, alive := shell(t, "trap '' TERM; echo ready >&3; while :; do sleep 1; done")
 	p.grace = time.Millisecond
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := alive.ReadByte(); err != io.EOF {
@@ -65,7 +66,7 @@ func TestStopKillsWhatDoesNotListen(t *testing.T) {
 
 func TestNothingOfTheGroupOutlivesItsLeader(t *testing.T) {
 	p, alive := shell(t, "sh -c 'trap \"\" TERM; echo ready >&3; while :; do sleep 1; done' & wait")
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := alive.ReadByte(); err != io.EOF {
@@ -75,23 +76,23 @@ func TestNothingOfTheGroupOutlivesItsLeader(t *testing.T) {
 
 func TestAProcessThatEndsByItselfIsAnErrorInItsOwnWords(t *testing.T) {
 	const want = "sh ended: exit status 3: no space left"
-	begin := func() *process {
-		p, err := start(exec.Command("/bin/sh", "-c", "echo no space left >&2; exit 3"))
+	begin := func() *Process {
+		p, err := Start(exec.Command("/bin/sh", "-c", "echo no space left >&2; exit 3"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
 	never := errors.New("never")
-	if err := begin().ready(t.Context(), func(context.Context) error { return never }); err == nil || err.Error() != want {
+	if err := begin().Ready(t.Context(), func(context.Context) error { return never }); err == nil || err.Error() != want {
 		t.Errorf("ready: got error %v, want %s", err, want)
 	}
 	p := begin()
 	<-p.exited
-	if err := p.stop(); err == nil || err.Error() != want {
+	if err := p.Stop(); err == nil || err.Error() != want {
 		t.Errorf("stop: got error %v, want %s", err, want)
 	}
-	if _, err := run(t.Context(), exec.Command("/bin/sh", "-c", "echo no space left; exit 3")); err == nil || err.Error() != want {
+	if _, err := Run(t.Context(), exec.Command("/bin/sh", "-c", "echo no space left; exit 3")); err == nil || err.Error() != want {
 		t.Errorf("run: got error %v, want %s", err, want)
 	}
 }
@@ -99,7 +100,7 @@ func TestAProcessThatEndsByItselfIsAnErrorInItsOwnWords(t *testing.T) {
 func TestReadyAsksUntilTheAnswerIsYes(t *testing.T) {
 	p, _ := shell(t, "echo ready >&3; sleep 1000")
 	asked := 0
-	err := p.ready(t.Context(), func(context.Context) error {
+	err := p.Ready(t.Context(), func(context.Context) error {
 		if asked++; asked < 3 {
 			return errors.New("not yet")
 		}
@@ -111,11 +112,11 @@ func TestReadyAsksUntilTheAnswerIsYes(t *testing.T) {
 }
 
 func TestReadyDoesNotWaitForTheAnswerToAProcessThatEnded(t *testing.T) {
-	p, err := start(exec.Command("true"))
+	p, err := Start(exec.Command("true"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = p.ready(t.Context(), func(ctx context.Context) error {
+	err = p.Ready(t.Context(), func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
@@ -135,7 +136,7 @@ func TestRunEndsTheProgramWithItsContext(t *testing.T) {
 	defer r.Close()
 	cmd := exec.Command("sleep", "1000")
 	cmd.ExtraFiles = []*os.File{w}
-	if _, err := run(ctx, cmd); !errors.Is(err, over) {
+	if _, err := Run(ctx, cmd); !errors.Is(err, over) {
 		t.Errorf("got error %v, want %v", err, over)
 	}
 	_ = w.Close()
@@ -153,7 +154,7 @@ func TestTheCommandForAfterwardsRunsWhenTheProcessHasEnded(t *testing.T) {
 	if exists(done) {
 		t.Error("ran before the end")
 	}
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if !exists(done) {
@@ -163,11 +164,43 @@ func TestTheCommandForAfterwardsRunsWhenTheProcessHasEnded(t *testing.T) {
 
 func TestAProgramThatIsNotThereIsAnError(t *testing.T) {
 	done := filepath.Join(t.TempDir(), "done")
-	if _, err := start(exec.Command("/no/such/program"), "touch", done); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Start(exec.Command("/no/such/program"), "touch", done); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got error %v, want that it does not exist", err)
 	}
 	if !exists(done) {
 		t.Error("the command for afterwards did not run")
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func TestKillEndsTheWholeGroupAtOnceAndRunsTheCommandForAfterwards(t *testing.T) {
+	done := filepath.Join(t.TempDir(), "done")
+	p, alive := shell(t, "trap '' TERM; (trap '' TERM; echo ready >&3; while :; do sleep 1; done) & wait", "touch", done)
+	for range 2 { // killing twice does no harm
+		p.Kill()
+	}
+	<-p.Exited()
+	if _, err := alive.ReadByte(); err != io.EOF {
+		t.Errorf("got %v, want the end of every process", err)
+	}
+	if !exists(done) {
+		t.Error("the command for afterwards did not run")
+	}
+	if got := p.State().String(); got != "signal: killed" {
+		t.Errorf("got %s, want killed", got)
+	}
+}
+
+func TestASignalIsForTheWholeGroupButForItsLeader(t *testing.T) {
+	p, _ := shell(t, "trap 'exit 4' INT; echo ready >&3; while :; do sleep 0.01; done")
+	p.Signal(syscall.SIGINT)
+	<-p.Exited()
+	if got := p.State().String(); got != "exit status 4" {
+		t.Errorf("got %s, want 4", got)
 	}
 }
 
