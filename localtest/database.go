@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest/process"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 )
 
 // A Database is a running database server.
@@ -70,12 +71,12 @@ func (d *Database) forTest(t testing.TB, drop string) (name string) {
 	return name
 }
 
-// skipWithout ends a test that lacks a server: it skips if there is none to be
-// had, which is missing, and fails if it is another error or under CI=true.
+// skipWithout ends a test that lacks a server. It fails if err is something else
+// than missing.
 func skipWithout(t testing.TB, err, missing error) {
 	t.Helper()
-	if ci, _ := strconv.ParseBool(os.Getenv("CI")); !ci && errors.Is(err, missing) {
-		t.Skip(err)
+	if errors.Is(err, missing) {
+		rigor.Lacking(t, err)
 	}
 	if err != nil {
 		t.Fatal(err)

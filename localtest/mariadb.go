@@ -27,7 +27,7 @@ var mariaDBForTest = sync.OnceValues(func() (*Database, error) {
 // MariaDBForTest returns how the driver mysql reaches a new database on a
 // MariaDB that all tests of this test binary share; the database ends with the
 // test and the server with the binary. Where there is no MariaDB to be had it
-// skips the test, but under CI=true it fails.
+// skips the test, but under CI it fails.
 func MariaDBForTest(t testing.TB) (dsn string) {
 	t.Helper()
 	d, err := mariaDBForTest()

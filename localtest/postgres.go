@@ -31,7 +31,7 @@ var postgresForTest = sync.OnceValues(func() (*Database, error) {
 // PostgresForTest returns how the driver pgx reaches a new database on a
 // PostgreSQL that all tests of this test binary share; the database ends with
 // the test and the server with the binary. Where there is no PostgreSQL to be
-// had it skips the test, but under CI=true it fails.
+// had it skips the test, but under CI it fails.
 func PostgresForTest(t testing.TB) (dsn string) {
 	t.Helper()
 	d, err := postgresForTest()

@@ -34,7 +34,7 @@ var redisForTest = sync.OnceValues(func() (*Redis, error) { return StartRedis(co
 
 // RedisForTest returns the server that all tests of this test binary share; each
 // test has keys of its own. The server ends with the binary. Where there is no
-// Redis to be had it skips the test, but under CI=true it fails.
+// Redis to be had it skips the test, but under CI it fails.
 func RedisForTest(t testing.TB) *Redis {
 	t.Helper()
 	r, err := redisForTest()

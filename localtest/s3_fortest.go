@@ -16,7 +16,7 @@ var s3ForTest = sync.OnceValues(func() (*S3, error) { return StartS3(context.Bac
 
 // S3ForTest returns the server that all tests of this test binary share; each
 // test makes its own buckets. The server ends with the binary. Where there is no
-// S3 to be had it skips the test, but under CI=true it fails.
+// S3 to be had it skips the test, but under CI it fails.
 func S3ForTest(t testing.TB) *S3 {
 	t.Helper()
 	s, err := s3ForTest()

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/pawl-lock/pawl/localtest/rigor"
 )
 
 var (
@@ -245,13 +246,7 @@ func TestASignedRequestVerifiesAfterItsJourney(t *testing.T) {
 // every name. The paths have nothing to encode. Nor do those versions get -G
 // right: they hash the data as if it were the body.
 func TestWhatCurlSignsVerifies(t *testing.T) {
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED: %v: install it to run this test", err)
-	}
+	curl := rigor.Program(t, "curl")
 	srv := newIAMServer(t)
 	for name, args := range map[string][]string{
 		"GET":             {srv.URL + "/v1/payments/lock?name=orders%2F42"},

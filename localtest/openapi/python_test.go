@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 )
 
 // python returns the interpreter of an environment that has what is in the file
@@ -40,10 +41,7 @@ func python(t *testing.T, requirements string) string {
 		return nil
 	})
 	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED: %v: install python3, its modules venv and pip, to run this test", err)
+		rigor.Lacking(t, fmt.Errorf("%w: install python3, and its modules venv and pip", err))
 	}
 	return filepath.Join(dir, "bin", "python")
 }

@@ -1,7 +1,6 @@
 package sdk
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest/process"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
@@ -209,14 +209,10 @@ func (p peer) all(t *testing.T) (lines []string) {
 	return p.Rest(ctx)
 }
 
-// rounds runs a test several times, side by side: ROUNDS, or 5.
+// rounds runs a test five times or more, side by side.
 func rounds(t *testing.T, f func(t *testing.T)) {
 	t.Parallel()
-	var n int
-	if _, err := fmt.Sscan(cmp.Or(os.Getenv("ROUNDS"), "5"), &n); err != nil {
-		t.Fatalf("ROUNDS: %v", err)
-	}
-	for i := range n {
+	for i := range 5 * rigor.Rounds(t) {
 		t.Run(fmt.Sprint("round ", i), func(t *testing.T) {
 			t.Parallel()
 			f(t)

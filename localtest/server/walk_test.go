@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/localtest/process"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
@@ -29,22 +30,9 @@ acquired, abandoned by worker-2
 released
 `
 
-// needed returns the path of a program that a test of what users run needs.
-func needed(t *testing.T, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED: %v: install it to run this test", err)
-	}
-	return path
-}
-
 // What a walk leaves behind must not be in the way of the next, in any order.
 func TestAnyLanguageCanTakeALock(t *testing.T) {
-	programs := [][]string{{needed(t, "python3"), "../languages/walk.py"}, {needed(t, "node"), "../languages/walk.mjs"}}
+	programs := [][]string{{rigor.Program(t, "python3"), "../languages/walk.py"}, {rigor.Program(t, "node"), "../languages/walk.mjs"}}
 	url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et")
 	run := func(program []string, secret string, args ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -97,7 +85,7 @@ func TestAnyLanguageCanTakeALock(t *testing.T) {
 // session: a header that is signed and then left out, for it is empty, is
 // refused.
 func TestTheCallOfTheREADMEIsSigned(t *testing.T) {
-	needed(t, "curl")
+	rigor.Program(t, "curl")
 	readme, err := os.ReadFile("../../infra/README.md")
 	if err != nil {
 		t.Fatal(err)
