@@ -137,34 +137,3 @@ func (h home) serve(ctx context.Context, d *Database, pidFile string, server *ex
 	d.stop = sync.OnceValue(p.Stop)
 	return nil
 }
-
-// install gets packages of Debian, where that is possible.
-func install(ctx context.Context, packages ...string) error {
-	apt, err := exec.LookPath("apt-get")
-	if err != nil {
-		return err
-	}
-	if os.Geteuid() != 0 {
-		return errors.New("only root can install packages")
-	}
-	unlock, err := lockFile(ctx, filepath.Join(os.TempDir(), "pawl-apt-get.lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	fmt.Fprintf(os.Stderr, "localtest: installing %s\n", strings.Join(packages, ", "))
-	get := func(args ...string) error {
-		cmd := exec.Command(apt, append([]string{"-qq", "-o", "DPkg::Lock::Timeout=600"}, args...)...)
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		_, err := process.Run(ctx, cmd)
-		return err
-	}
-	these := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
-	if err := get(these...); err == nil {
-		return nil
-	}
-	if err := get("update"); err != nil { // the lists may be too old, or none
-		return err
-	}
-	return get(these...)
-}

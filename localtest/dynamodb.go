@@ -30,7 +30,7 @@ type DynamoDB struct {
 //  1. the DynamoDB at the URL in DYNAMODB_ENDPOINT, which may be a Region of AWS
 //  2. DynamoDB Local, unpacked in the directory DYNAMODB_LOCAL_HOME, run with Java
 //  3. the image amazon/dynamodb-local, if a Docker daemon answers
-//  4. dynoxide, from PATH or built once into .tools with cargo
+//  4. dynoxide, from PATH or .tools, where [Install] builds it with cargo
 //
 // The first one that is there is the one: if it does not work, that is an error,
 // and the next is not tried. An engine that is started here keeps its data in

@@ -89,7 +89,7 @@ func TestStartDynamoDBTakesTheFirstThatIsThere(t *testing.T) {
 
 func TestStartDynamoDBSaysWhatToProvideWhenThereIsNone(t *testing.T) {
 	newMachine(t)
-	err := refused(t, "DYNAMODB_ENDPOINT", "DYNAMODB_LOCAL_HOME", "start Docker", "install dynoxide", "cargo,")
+	err := refused(t, "DYNAMODB_ENDPOINT", "DYNAMODB_LOCAL_HOME", "start Docker", "install dynoxide", "cargo)")
 	if !errors.Is(err, errNoDynamoDB) {
 		t.Errorf("got %v, want errNoDynamoDB", err)
 	}

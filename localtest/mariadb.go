@@ -18,7 +18,16 @@ import (
 // errNoMariaDB tells what to provide; a MariaDB that is there and fails is not
 // this error.
 var errNoMariaDB = errors.New("no MariaDB: set MYSQL_DSN to the address of one, or of a MySQL, " +
-	"where databases may be created, or install the packages mariadb-server-core and mariadb-client-core")
+	"where databases may be created, or install the packages mariadb-server-core and mariadb-client-core " +
+	"(go run ./localtest/stores does, as root on Debian)")
+
+func findMariaDB(context.Context) error {
+	if os.Getenv("MYSQL_DSN") != "" {
+		return nil
+	}
+	_, err := mariaDBPrograms()
+	return err
+}
 
 var mariaDBForTest = sync.OnceValues(func() (*Database, error) {
 	return StartMariaDB(context.Background())
@@ -41,9 +50,9 @@ func MariaDBForTest(t testing.TB) (dsn string) {
 }
 
 // StartMariaDB returns the MySQL or MariaDB that MYSQL_DSN names, or starts the
-// MariaDB in PATH; as root on Debian it installs that. What it starts listens on
-// a socket in a temporary directory, keeps its data there and syncs nothing. It
-// runs until [Database.Close] or the end of this process; ctx is for starting it.
+// MariaDB in PATH. What it starts listens on a socket in a temporary directory,
+// keeps its data there and syncs nothing. It runs until [Database.Close] or the
+// end of this process; ctx is for starting it.
 func StartMariaDB(ctx context.Context) (*Database, error) {
 	d := &Database{DSN: os.Getenv("MYSQL_DSN"), driver: "mysql"}
 	if d.DSN != "" {
@@ -61,12 +70,7 @@ func StartMariaDB(ctx context.Context) (*Database, error) {
 func (d *Database) startMariaDB(ctx context.Context) error {
 	programs, err := mariaDBPrograms()
 	if err != nil {
-		if failed := install(ctx, "mariadb-server-core", "mariadb-client-core"); failed != nil {
-			return fmt.Errorf("%w (%w)", err, failed)
-		}
-		if programs, err = mariaDBPrograms(); err != nil {
-			return err
-		}
+		return err
 	}
 	h, err := newHome()
 	if err != nil {

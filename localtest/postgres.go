@@ -22,7 +22,15 @@ import (
 // not this error.
 var errNoPostgres = errors.New("no PostgreSQL: set POSTGRES_DSN to the address of one " +
 	"where databases may be created, or PG_BIN to the directory of initdb and postgres, " +
-	"or install the package postgresql")
+	"or install the package postgresql (go run ./localtest/stores does, as root on Debian)")
+
+func findPostgres(context.Context) error {
+	if os.Getenv("POSTGRES_DSN") != "" {
+		return nil
+	}
+	_, err := postgresBin(debianPostgres)
+	return err
+}
 
 var postgresForTest = sync.OnceValues(func() (*Database, error) {
 	return StartPostgres(context.Background())
@@ -50,9 +58,9 @@ func withDatabase(dsn, name string) string {
 
 // StartPostgres returns the PostgreSQL that POSTGRES_DSN names, or starts one
 // with the programs in PG_BIN, the newest that Debian has installed, or those in
-// PATH; as root on Debian it installs them. What it starts listens on a socket
-// in a temporary directory, keeps its data there and syncs nothing. It runs until
-// [Database.Close] or the end of this process; ctx is for starting it.
+// PATH. What it starts listens on a socket in a temporary directory, keeps its
+// data there and syncs nothing. It runs until [Database.Close] or the end of this
+// process; ctx is for starting it.
 func StartPostgres(ctx context.Context) (*Database, error) {
 	d := &Database{DSN: os.Getenv("POSTGRES_DSN"), driver: "pgx"}
 	if d.DSN != "" {
@@ -69,12 +77,6 @@ func StartPostgres(ctx context.Context) (*Database, error) {
 
 func (d *Database) startPostgres(ctx context.Context) error {
 	bin, err := postgresBin(debianPostgres)
-	if errors.Is(err, errNoPostgres) {
-		if failed := install(ctx, "postgresql"); failed != nil {
-			return fmt.Errorf("%w (%w)", err, failed)
-		}
-		bin, err = postgresBin(debianPostgres)
-	}
 	if err != nil {
 		return err
 	}

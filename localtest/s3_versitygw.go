@@ -21,9 +21,7 @@ import (
 // If-None-Match let exactly one of many writers win.
 const versitygwVersion = "v1.8.0"
 
-func versitygw(ctx context.Context) (string, error) {
-	return goTool(ctx, "github.com/versity/versitygw/cmd/versitygw", versitygwVersion)
-}
+var versitygw = goTool("github.com/versity/versitygw/cmd/versitygw", versitygwVersion)
 
 // startVersitygw runs versitygw on a port of pick.
 func startVersitygw(ctx context.Context, path string, pick func() (int, error)) (*S3, error) {

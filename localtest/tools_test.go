@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,21 +24,30 @@ func module(t *testing.T) (root string) {
 	return root
 }
 
-func TestToolIsBuiltOnceForAllWhoAskAtTheSameTime(t *testing.T) {
+// hammer is a tool that make fills.
+func hammer(make func(dir string) error) tool {
+	return tool{"hammer-1", func(_ context.Context, dir string) error { return make(dir) }}
+}
+
+func TestAToolIsBuiltOnceForAllWhoAskAtTheSameTime(t *testing.T) {
 	root := module(t)
 	var builds atomic.Int64
+	h := hammer(func(dir string) error {
+		builds.Add(1)
+		return os.WriteFile(filepath.Join(dir, "hammer"), nil, 0o755)
+	})
+	if _, err := h.path("hammer"); !errors.Is(err, errNotInstalled) {
+		t.Errorf("before: got error %v, want that it is not installed", err)
+	}
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			dir, err := Tool(t.Context(), "hammer-1", func(_ context.Context, dir string) error {
-				builds.Add(1)
-				return os.WriteFile(filepath.Join(dir, "hammer"), nil, 0o755)
-			})
-			if err != nil || dir != filepath.Join(root, ".tools/hammer-1") {
-				t.Errorf("got %s, error %v", dir, err)
+			if err := h.build(t.Context()); err != nil {
+				t.Error(err)
 			}
-			if !exists(filepath.Join(dir, "hammer")) {
-				t.Error("returned before the tool was there")
+			path, err := h.path("hammer")
+			if err != nil || path != filepath.Join(root, ".tools/hammer-1/hammer") || !exists(path) {
+				t.Errorf("got %s, error %v", path, err)
 			}
 		})
 	}
@@ -49,7 +57,7 @@ func TestToolIsBuiltOnceForAllWhoAskAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestToolWaitsForTheBuildOfAnotherProcess(t *testing.T) {
+func TestAToolWaitsForTheBuildOfAnotherProcess(t *testing.T) {
 	root := module(t)
 	if err := os.Mkdir(filepath.Join(root, ".tools"), 0o755); err != nil {
 		t.Fatal(err)
@@ -59,20 +67,17 @@ func TestToolWaitsForTheBuildOfAnotherProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := func(context.Context, string) error { t.Error("built a second time"); return nil }
+	h := hammer(func(string) error { t.Error("built a second time"); return nil })
 
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(over)
-	if _, err := Tool(ctx, "hammer-1", build); !errors.Is(err, over) {
+	if err := h.build(ctx); !errors.Is(err, over) {
 		t.Errorf("got error %v, want %v", err, over)
 	}
 
 	done := make(chan error)
-	go func() {
-		_, err := Tool(t.Context(), "hammer-1", build)
-		done <- err
-	}()
+	go func() { done <- h.build(t.Context()) }()
 	if err := os.Mkdir(filepath.Join(root, ".tools/hammer-1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -86,38 +91,38 @@ func TestABuildThatFailsIsDoneAgainFromTheStart(t *testing.T) {
 	module(t)
 	broken := errors.New("broken")
 	for _, result := range []error{broken, nil} {
-		_, err := Tool(t.Context(), "hammer-1", func(_ context.Context, dir string) error {
+		err := hammer(func(dir string) error {
 			if rest, err := os.ReadDir(dir); len(rest) > 0 || err != nil {
 				t.Errorf("began with %v, error %v", rest, err)
 			}
 			writeFile(t, filepath.Join(dir, "rest"), "", 0o644)
 			return result
-		})
+		}).build(t.Context())
 		if !errors.Is(err, result) {
 			t.Errorf("got error %v, want %v", err, result)
 		}
 	}
 }
 
-func TestToolNeedsAModuleToPutItIn(t *testing.T) {
+func TestAToolNeedsAModuleToBeIn(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if _, err := Tool(t.Context(), "hammer-1", nil); err == nil || !strings.Contains(err.Error(), "no go.mod") {
-		t.Errorf("got error %v, want that there is no go.mod", err)
+	_, find := hammer(nil).path()
+	for _, err := range []error{find, hammer(nil).build(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), "no go.mod") {
+			t.Errorf("got error %v, want that there is no go.mod", err)
+		}
 	}
 }
 
-func TestLambdaEmulatorIsBuiltOnceForThisMachine(t *testing.T) {
+func TestAGoToolIsBuiltForThisMachine(t *testing.T) {
 	m := newMachine(t, "go")
 	t.Setenv("GOOS", "plan9") // as a build for Lambda sets it
 	t.Setenv("GOFLAGS", "-mod=vendor")
-	for range 2 {
-		path, err := LambdaEmulator(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := exec.LookPath(path); err != nil {
-			t.Error(err)
-		}
+	if err := lambdaEmulator.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if path := LambdaEmulatorForTest(t); !exists(path) {
+		t.Errorf("there is no %s", path)
 	}
 	m.call("go", "install", "github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d")
 }

@@ -51,6 +51,7 @@ var mayImport = map[string]string{
 	"localtest/rehearsal":      "functions/settings localtest localtest/process pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
 	"localtest/rigor":          "",
 	"localtest/sdk":            "",
+	"localtest/stores":         "localtest localtest/rigor",
 	"localtest/stories":        "localtest/process localtest/rigor pkg/fence pkg/lease pkg/lease/httplease pkg/lock",
 	"localtest/stories/ledger": "localtest localtest/stories pkg/guard/sqlguard",
 	"localtest/stories/render": "localtest localtest/stories pkg/guard/s3guard",

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
@@ -33,7 +34,7 @@ type line struct {
 // ask generates a Python client, and lets it make every call in each case.
 func ask(t *testing.T, cases map[string]http.Handler) (lines []line) {
 	t.Helper()
-	py := python(t, "generator.txt")
+	py := localtest.PythonForTest(t, "generator.txt")
 	dir := t.TempDir()
 	quiet := filepath.Join(dir, "config.json") // no linter is run over what is generated
 	if err := os.WriteFile(quiet, []byte(`{"post_hooks": []}`), 0o600); err != nil {

@@ -27,7 +27,7 @@ const checks = "not_a_server_error,status_code_conformance,content_type_conforma
 // A round takes 45 seconds, and makes as many calls as they allow. CASES asks
 // for rounds until there were so many calls, each with another seed every time.
 func TestSchemathesisFindsNothingUndocumented(t *testing.T) {
-	py := python(t, "schemathesis.txt")
+	py := localtest.PythonForTest(t, "schemathesis.txt")
 	url := serve(t)
 	spec := filepath.Join(t.TempDir(), "openapi.json")
 	if err := os.WriteFile(spec, asItIsToday(t, url), 0o600); err != nil {

@@ -33,6 +33,9 @@ const shortened = 170 * time.Second
 func rehearse(ctx context.Context, out io.Writer) (err error) {
 	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
 	say("Starting a DynamoDB engine and compiling the service…")
+	if err := localtest.Install(ctx, out, "dynamodb"); err != nil {
+		return err
+	}
 	db, err := localtest.StartDynamoDB(ctx, "")
 	if err != nil {
 		return err

@@ -32,10 +32,7 @@ type emulator struct {
 // emulate starts the function under the emulator.
 func emulate(t testing.TB, bootstrap string, env []string) *emulator {
 	t.Helper()
-	rie, err := localtest.LambdaEmulator(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rie := localtest.LambdaEmulatorForTest(t)
 	e := &emulator{TB: t, log: new(log)}
 	address, runtime := freeAddress(t), freeAddress(t)
 	e.url = "http://" + address + "/2015-03-31/functions/function/invocations"

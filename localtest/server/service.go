@@ -68,6 +68,9 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	if err != nil {
 		return nil, err
 	}
+	if err := localtest.Install(ctx, log, "dynamodb"); err != nil {
+		return nil, err
+	}
 	db, err := localtest.StartDynamoDB(ctx, s.getenv("DATA_DIR"))
 	if err != nil {
 		return nil, err

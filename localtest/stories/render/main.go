@@ -69,6 +69,9 @@ func render(ctx context.Context, w stories.Worker, pause func()) error {
 }
 
 func open(ctx context.Context) (*stories.Stage, func() error, error) {
+	if err := localtest.Install(ctx, os.Stderr, "s3"); err != nil {
+		return nil, nil, err
+	}
 	server, err := localtest.StartS3(ctx)
 	if err != nil {
 		return nil, nil, err
