@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -49,7 +50,7 @@ func (m *Memory) Acquire(ctx context.Context, q AcquireRequest) (Lease, error) {
 
 // Renew implements [Service].
 func (m *Memory) Renew(ctx context.Context, q RenewRequest) (Lease, error) {
-	if err := firstError(m.check(), q.Validate()); err != nil {
+	if err := cmp.Or(m.check(), q.Validate()); err != nil {
 		return Lease{}, err
 	}
 	r, now, _, err := m.change(ctx, q.Name, func(r Record, now Instant) (Record, error) {
@@ -63,7 +64,7 @@ func (m *Memory) Renew(ctx context.Context, q RenewRequest) (Lease, error) {
 
 // Release implements [Service].
 func (m *Memory) Release(ctx context.Context, q ReleaseRequest) (State, error) {
-	if err := firstError(m.check(), q.Validate()); err != nil {
+	if err := cmp.Or(m.check(), q.Validate()); err != nil {
 		return State{}, err
 	}
 	if q.RequestID != "" {
@@ -108,7 +109,7 @@ func (m *Memory) withdraw(ctx context.Context, n Name, w Withdrawal) (State, err
 
 // Break implements [Service].
 func (m *Memory) Break(ctx context.Context, q BreakRequest) (Broken, error) {
-	if err := firstError(m.check(), q.Validate()); err != nil {
+	if err := cmp.Or(m.check(), q.Validate()); err != nil {
 		return Broken{}, err
 	}
 	r, now, repeated, err := m.change(ctx, q.Name, func(r Record, now Instant) (Record, error) {
@@ -122,7 +123,7 @@ func (m *Memory) Break(ctx context.Context, q BreakRequest) (Broken, error) {
 
 // Get implements [Service].
 func (m *Memory) Get(_ context.Context, n Name) (State, error) {
-	if err := firstError(m.check(), n.Validate()); err != nil {
+	if err := cmp.Or(m.check(), n.Validate()); err != nil {
 		return State{}, err
 	}
 	r, now := m.record(n)

@@ -40,9 +40,6 @@ type Rules struct {
 }
 
 const (
-	minTTL       = time.Second
-	mostTTL      = 24 * time.Hour
-	mostDelay    = time.Minute
 	mostSkew     = time.Minute
 	minRetention = 24 * time.Hour
 	mostRetained = 10 * 365 * 24 * time.Hour
@@ -72,8 +69,8 @@ func (r Rules) Validate(now time.Time) error {
 		name          string
 		value, lo, hi time.Duration
 	}{
-		{"maximum TTL (MaxTTL)", r.maxTTL(), minTTL, mostTTL},
-		{"maximum lock delay (MaxLockDelay)", r.maxLockDelay(), 0, mostDelay},
+		{"maximum TTL (MaxTTL)", r.maxTTL(), MinTTL, MaxTTL},
+		{"maximum lock delay (MaxLockDelay)", r.maxLockDelay(), 0, MaxLockDelay},
 		{"skew (Skew)", r.skew(), 0, mostSkew},
 		{"retention (Retention)", r.retention(), minRetention, mostRetained},
 	} {
@@ -82,7 +79,7 @@ func (r Rules) Validate(now time.Time) error {
 		}
 	}
 	restored, end := r.RestoredAt, r.QuarantineEnd
-	first, last := restored.Add(sinceRestore), restored.Add(mostTTL+mostDelay+mostSkew)
+	first, last := restored.Add(sinceRestore), restored.Add(MaxTTL+MaxLockDelay+mostSkew)
 	switch {
 	case restored.IsZero() && end.IsZero():
 		return nil

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
@@ -138,6 +139,12 @@ type Lease struct {
 	Abandoned *Abandoned
 }
 
+// String describes l without its id, so that a lease that is printed gives no
+// secret away.
+func (l Lease) String() string {
+	return fmt.Sprintf("%v: token %d, %q, until %s", l.Name, l.Token, l.Holder, l.ExpiresAt.Format(time.RFC3339Nano))
+}
+
 // Abandoned describes a lease that ran out instead of being released.
 type Abandoned struct {
 	Holder    string
@@ -168,6 +175,14 @@ type State struct {
 	// Ended is how the release that returned this state found its lease. It does
 	// not cross a network.
 	Ended Ending
+}
+
+// String describes s in one line.
+func (s State) String() string {
+	if s.Held {
+		return fmt.Sprintf("%v: held, token %d, %q, until %s", s.Name, s.Token, s.Holder, s.ExpiresAt.Format(time.RFC3339Nano))
+	}
+	return fmt.Sprintf("%v: free, token %d, %q, available at %s", s.Name, s.Token, s.Holder, s.AvailableAt.Format(time.RFC3339Nano))
 }
 
 // An Ending is how a release found the lease that it was to end. The zero value

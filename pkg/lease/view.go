@@ -1,8 +1,6 @@
 package lease
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"time"
 
@@ -12,7 +10,7 @@ import (
 // Grant checks q under r and makes it ready to be recorded for principal, with
 // a new lease id and, unless it has one, a new request id.
 func (r Rules) Grant(q AcquireRequest, principal string) (Grant, error) {
-	if err := q.Validate(r); err != nil {
+	if err := q.Validate(r.maxTTL(), r.maxLockDelay()); err != nil {
 		return Grant{}, err
 	}
 	if q.RequestID == "" {
@@ -28,14 +26,6 @@ func (r Rules) Grant(q AcquireRequest, principal string) (Grant, error) {
 		MinHold:   q.MinHold,
 		Delay:     r.skew() + q.LockDelay,
 	}, nil
-}
-
-// NewID returns 128 random bits in 22 characters, fit for a lease id or a
-// request id.
-func NewID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails; it crashes the program instead
-	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
 // Lease returns the lease that holds the lock n, as seen at now. Remaining is
@@ -103,18 +93,4 @@ func checkToken(t fence.Token) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the token %d is out of range", ErrMisconfigured, t)
-}
-
-// String describes l without its id, so that a lease that is printed gives no
-// secret away.
-func (l Lease) String() string {
-	return fmt.Sprintf("%v: token %d, %q, until %s", l.Name, l.Token, l.Holder, l.ExpiresAt.Format(time.RFC3339Nano))
-}
-
-// String describes s in one line.
-func (s State) String() string {
-	if s.Held {
-		return fmt.Sprintf("%v: held, token %d, %q, until %s", s.Name, s.Token, s.Holder, s.ExpiresAt.Format(time.RFC3339Nano))
-	}
-	return fmt.Sprintf("%v: free, token %d, %q, available at %s", s.Name, s.Token, s.Holder, s.AvailableAt.Format(time.RFC3339Nano))
 }
