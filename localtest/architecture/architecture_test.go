@@ -30,15 +30,17 @@ var mayImport = map[string]string{
 	"pkg/guard/sqlguard":       "pkg/fence",
 	"pkg/lease":                "pkg/fence",
 	"pkg/lock":                 "pkg/fence pkg/lease",
+	"pkg/lease/memlease":       "pkg/lease pkg/lease/protocol",
+	"pkg/lease/protocol":       "pkg/fence pkg/lease",
 	"pkg/lease/leasetest":      "pkg/fence pkg/lease",
-	"pkg/lease/dynamolease":    "pkg/fence pkg/lease",
+	"pkg/lease/dynamolease":    "pkg/fence pkg/lease pkg/lease/protocol",
 	"pkg/lease/httplease":      "pkg/fence pkg/lease",
 	"pkg/apigw":                "",
 	"functions/metrics":        "pkg/apigw pkg/lease pkg/lease/httplease",
-	"functions/settings":       "pkg/lease",
+	"functions/settings":       "pkg/lease/protocol",
 	"functions/sweeper":        "functions/metrics functions/settings pkg/lease/dynamolease",
-	"infra":                    "functions/metrics functions/settings pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
-	"infra/app":                "infra pkg/lease",
+	"infra":                    "functions/metrics functions/settings pkg/lease/dynamolease pkg/lease/httplease pkg/lease/protocol",
+	"infra/app":                "infra pkg/lease/protocol",
 	"infra/retained":           "functions/settings",
 	"infra/routes":             "",
 	"functions/api":            "functions/metrics functions/settings pkg/apigw pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
@@ -47,12 +49,12 @@ var mayImport = map[string]string{
 	"localtest/faultproxy":     "",
 	"localtest/gateway":        "",
 	"localtest/openapi":        "",
-	"localtest/rehearsal":      "functions/settings localtest pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
+	"localtest/rehearsal":      "functions/settings localtest pkg/lease pkg/lease/dynamolease pkg/lease/httplease pkg/lease/protocol",
 	"localtest/sdk":            "",
-	"localtest/stories":        "pkg/fence pkg/lease pkg/lease/httplease pkg/lock",
+	"localtest/stories":        "pkg/fence pkg/lease pkg/lease/httplease pkg/lease/memlease pkg/lock",
 	"localtest/stories/ledger": "localtest localtest/stories pkg/guard/sqlguard",
 	"localtest/stories/render": "localtest localtest/stories pkg/guard/s3guard",
-	"localtest/server":         "functions/settings infra/routes localtest localtest/gateway pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
+	"localtest/server":         "functions/settings infra/routes localtest localtest/gateway pkg/lease/dynamolease pkg/lease/httplease pkg/lease/memlease",
 
 	// The model restates the protocol: only its tests know pkg/lease, and hold the
 	// two against each other.
@@ -66,7 +68,7 @@ var mayImport = map[string]string{
 }
 
 // standardOnly are the packages that anyone can import without a second thought.
-var standardOnly = []string{"pkg/fence", "pkg/lease", "pkg/lock", "pkg/guard/redisguard", "pkg/guard/sqlguard"}
+var standardOnly = []string{"pkg/fence", "pkg/lease", "pkg/lease/memlease", "pkg/lease/protocol", "pkg/lock", "pkg/guard/redisguard", "pkg/guard/sqlguard"}
 
 // topLevel is all that the repository has at its top, but for dot files.
 var topLevel = []string{"LICENSE", "Makefile", "README.md", "functions", "go.mod", "go.sum", "infra", "localtest", "pkg"}

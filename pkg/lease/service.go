@@ -49,9 +49,9 @@ type Service interface {
 
 // An AcquireRequest asks for a lock.
 type AcquireRequest struct {
-	Name
+	Name Name
 
-	// TTL is how long the lease lives unless renewed: 1 s to [Rules.MaxTTL],
+	// TTL is how long the lease lives unless renewed: 1 s to [protocol.Rules.MaxTTL],
 	// in whole milliseconds. Required.
 	TTL time.Duration
 
@@ -76,17 +76,17 @@ type AcquireRequest struct {
 	MinHold time.Duration
 
 	// LockDelay is for how long a lease that ran out, instead of being
-	// released, keeps the lock from being granted, up to [Rules.MaxLockDelay].
+	// released, keeps the lock from being granted, up to [protocol.Rules.MaxLockDelay].
 	LockDelay time.Duration
 }
 
 // A RenewRequest names the lease by what its grant returned.
 type RenewRequest struct {
-	Name
+	Name    Name
 	LeaseID string
 	Token   fence.Token
 
-	// TTL is from now on: 1 s to 24 h. What is over [Rules.MaxTTL] is granted as
+	// TTL is from now on: 1 s to 24 h. What is over [protocol.Rules.MaxTTL] is granted as
 	// that. Required.
 	TTL time.Duration
 }
@@ -94,7 +94,7 @@ type RenewRequest struct {
 // A ReleaseRequest names the lease by what its grant returned, or by the request
 // that may have been granted one.
 type ReleaseRequest struct {
-	Name
+	Name Name
 
 	// LeaseID and Token are what the grant returned.
 	LeaseID string
@@ -109,17 +109,21 @@ type ReleaseRequest struct {
 	RequestID string
 }
 
+// WithdrawnFor is how long a request that was withdrawn is remembered. It is longer
+// than anything of a call can be under way.
+const WithdrawnFor = time.Minute
+
 // A BreakRequest names the lease by the token that was observed, so that a
 // newer lease is not hit.
 type BreakRequest struct {
-	Name
+	Name   Name
 	Token  fence.Token
 	Reason string // for the log, 1 to 256 bytes
 }
 
 // A Lease is one grant of a lock, for a bounded time.
 type Lease struct {
-	Name
+	Name       Name
 	Token      fence.Token
 	ID         string // the holder's secret: needed to renew or release
 	Holder     string
@@ -154,7 +158,7 @@ type Abandoned struct {
 
 // A State is what anyone may know of a lock. It never has the lease id.
 type State struct {
-	Name
+	Name   Name
 	Held   bool
 	Token  fence.Token // of the last grant; 0 when nothing is recorded: never granted, or retired
 	Holder string      // who holds the lock, or held it last

@@ -12,13 +12,14 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // An outcome is what DynamoDB answered to an update.
 type outcome struct {
 	// What the update was to return of the item, or the item that did not meet
 	// its condition.
-	lease.Record
+	protocol.Record
 
 	refused bool // its condition failed
 
@@ -69,7 +70,7 @@ func (s *Store) update(ctx context.Context, n lease.Name, c change) (outcome, er
 }
 
 // read returns the record of n as of now.
-func (s *Store) read(ctx context.Context, n lease.Name) (lease.Record, lease.Instant, error) {
+func (s *Store) read(ctx context.Context, n lease.Name) (protocol.Record, protocol.Instant, error) {
 	var out *dynamodb.GetItemOutput
 	err := s.request(ctx, &attempts{reads: true}, func(options func(*dynamodb.Options)) (err error) {
 		out, err = s.Client.GetItem(ctx, &dynamodb.GetItemInput{
@@ -80,7 +81,7 @@ func (s *Store) read(ctx context.Context, n lease.Name) (lease.Record, lease.Ins
 		return err
 	})
 	if err != nil {
-		return lease.Record{}, 0, err
+		return protocol.Record{}, 0, err
 	}
 	r, err := decode(out.Item)
 	return r, s.now(), err

@@ -42,7 +42,7 @@ var _ lease.Service = (*Client)(nil)
 // Acquire implements [lease.Service].
 func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
 	b := acquireBody{
-		Lock:      q.Lock,
+		Lock:      q.Name.Lock,
 		TTL:       millisOf(q.TTL),
 		Holder:    q.Holder,
 		RequestID: given(q.RequestID),
@@ -52,7 +52,7 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 		LockDelay: millisOf(q.LockDelay),
 	}
 	var out leaseBody
-	status, err := c.postWaiting(ctx, q.Wait, q.Namespace, "acquire", b, &out)
+	status, err := c.postWaiting(ctx, q.Wait, q.Name.Namespace, "acquire", b, &out)
 	if err != nil {
 		return lease.Lease{}, err
 	}
@@ -64,7 +64,7 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 // Renew implements [lease.Service].
 func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, error) {
 	var out leaseBody
-	_, err := c.post(ctx, q.Namespace, "renew", renewBody{q.Lock, q.LeaseID, q.Token, millisOf(q.TTL)}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "renew", renewBody{q.Name.Lock, q.LeaseID, q.Token, millisOf(q.TTL)}, &out)
 	if err != nil {
 		return lease.Lease{}, err
 	}
@@ -74,7 +74,7 @@ func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, 
 // Release implements [lease.Service].
 func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	var out stateBody
-	_, err := c.post(ctx, q.Namespace, "release", releaseBody{q.Lock, given(q.LeaseID), given(q.Token), given(q.RequestID)}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "release", releaseBody{q.Name.Lock, given(q.LeaseID), given(q.Token), given(q.RequestID)}, &out)
 	if err != nil {
 		return lease.State{}, err
 	}
@@ -84,7 +84,7 @@ func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.Sta
 // Break implements [lease.Service].
 func (c *Client) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken, error) {
 	var out stateBody
-	_, err := c.post(ctx, q.Namespace, "break", breakBody{q.Lock, q.Token, q.Reason}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "break", breakBody{q.Name.Lock, q.Token, q.Reason}, &out)
 	if err != nil {
 		return lease.Broken{}, err
 	}
