@@ -76,6 +76,9 @@ func TestThroughABadNetworkNoTwoAreEverTrustedAtOnce(t *testing.T) {
 						for ctx.Err() == nil {
 							hold(ctx, c, r, draw)
 						}
+						if err := c.Settle(t.Context()); err != nil {
+							t.Error(err)
+						}
 					})
 				}
 				clients.Go(func() {
