@@ -24,13 +24,12 @@ type Client struct {
 
 	// HTTP makes the requests; its transport signs them or adds a bearer token.
 	// Its Timeout does not count the time for which the service is asked to wait,
-	// and those requests have connections of their own if its transport, or that
-	// of its [SigV4], bounds them with MaxConnsPerHost. Another transport with a
-	// bound must allow for as many waits as there are at a time, and more.
+	// and those requests have connections of their own if its transport, or the
+	// one below its [Layer]s, bounds them with MaxConnsPerHost. Another transport
+	// with a bound must allow for as many waits as there are at a time, and more.
 	//
-	// Nil means one with a transport that bounds the times of dialing, of TLS and
-	// of the answer, and that pings HTTP/2 connections: it is for services that
-	// need no credentials.
+	// Nil means one with [DefaultTransport]: it is for services that need no
+	// credentials.
 	HTTP *http.Client
 
 	mu            sync.Mutex
@@ -136,7 +135,7 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 
 // client returns what makes a request in which the service waits.
 func (c *Client) client(wait time.Duration) *http.Client {
-	client := http.Client{Timeout: 30 * time.Second, Transport: transport}
+	client := http.Client{Timeout: 30 * time.Second, Transport: DefaultTransport}
 	if c.HTTP != nil {
 		client = *c.HTTP
 	}

@@ -105,7 +105,7 @@ var closed = func() chan time.Time { c := make(chan time.Time); close(c); return
 // that a client has by itself, and not with one that does not ping.
 func TestOneDeadConnectionLosesNoLock(t *testing.T) {
 	for name, transport := range map[string]func() http.RoundTripper{
-		"its own":     func() http.RoundTripper { return trusting(t, httplease.Transport) },
+		"its own":     func() http.RoundTripper { return trusting(t, httplease.DefaultTransport.(*http.Transport)) },
 		"the default": func() http.RoundTripper { return trusting(t, http.DefaultTransport.(*http.Transport)) },
 		"one in another": func() http.RoundTripper {
 			inner := trusting(t, http.DefaultTransport.(*http.Transport))
@@ -178,11 +178,18 @@ func TestAConnectionThatStillSpeaksIsKept(t *testing.T) {
 	}
 }
 
+// adding is a layer that adds nothing.
+type adding struct{ http.RoundTripper }
+
+func (a adding) Over(change func(http.RoundTripper) http.RoundTripper) http.RoundTripper {
+	return adding{change(a.RoundTripper)}
+}
+
 func TestWaitersAndRenewalsShareNoBoundedConnections(t *testing.T) {
 	for name, wrap := range map[string]func(*http.Transport) http.RoundTripper{
 		"plain": func(h *http.Transport) http.RoundTripper { return h },
-		"signed": func(h *http.Transport) http.RoundTripper {
-			return &httplease.SigV4{Credentials: fixed, Region: "eu-west-1", Base: h}
+		"layered": func(h *http.Transport) http.RoundTripper {
+			return adding{h}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
