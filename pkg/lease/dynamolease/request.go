@@ -12,6 +12,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/internal/connect"
 	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
@@ -147,7 +148,7 @@ func (s *Store) watch(a *attempts, stack *middleware.Stack) error {
 	) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		before := a.sent
 		out, metadata, err := next.HandleFinalize(ctx, in)
-		if err != nil && a.sent > before && !refused(err) && !unreachable(err) {
+		if err != nil && a.sent > before && !refused(err) && !connect.Failed(err) {
 			a.unknown = true
 		}
 		return out, metadata, err
