@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 const specFile = "../../pkg/lease/httplease/openapi.json"
@@ -127,7 +128,7 @@ func TestAGeneratedClientReadsEveryProblem(t *testing.T) {
 	} {
 		cases[code] = serving(failing{err})
 	}
-	h := serving(new(lease.Memory))
+	h := serving(new(memlease.Store))
 	for code, change := range map[string]func(*http.Request){
 		httplease.OutcomeNotFound:         func(r *http.Request) { r.URL.Path = "/nothing" },
 		httplease.OutcomeMethodNotAllowed: func(r *http.Request) { r.Method = http.MethodPut },
@@ -195,7 +196,7 @@ func TestAGeneratedClientTakesALockAndGivesItUp(t *testing.T) {
 		{Call: "healthz", Type: "Health", Status: 200},
 		{Call: "spec", Type: "SpecResponse200", Status: 200},
 	}
-	h := serving(new(lease.Memory))
+	h := serving(new(memlease.Store))
 	newer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := httptest.NewRecorder()
 		h.ServeHTTP(a, r)
@@ -203,7 +204,7 @@ func TestAGeneratedClientTakesALockAndGivesItUp(t *testing.T) {
 		w.WriteHeader(a.Code)
 		_, _ = io.WriteString(w, strings.Replace(a.Body.String(), "{", `{"new":{"a":[1]},`, 1))
 	})
-	for i, l := range ask(t, map[string]http.Handler{"now": serving(new(lease.Memory)), "tomorrow": newer}) {
+	for i, l := range ask(t, map[string]http.Handler{"now": serving(new(memlease.Store)), "tomorrow": newer}) {
 		if (l.New != nil) != (l.Case == "tomorrow") {
 			t.Errorf("%+v", l)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest"
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 func main() {
@@ -24,7 +24,7 @@ func main() {
 
 // limits are those of the deployment. A quarantine takes at least three minutes,
 // whatever they are.
-var limits = lease.Rules{MaxTTL: time.Minute, MaxLockDelay: time.Second, Skew: time.Second}
+var limits = protocol.Rules{MaxTTL: time.Minute, MaxLockDelay: time.Second, Skew: time.Second}
 
 // shortened is by how much the rehearsal dates the cut-off back, so that it ends
 // in seconds. In earnest the time is read from the clock.

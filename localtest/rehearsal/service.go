@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // The tables.
@@ -89,7 +90,7 @@ type service struct {
 }
 
 // serve starts a server and waits until it listens.
-func (r *rehearsal) serve(ctx context.Context, table string, rules lease.Rules) (*service, error) {
+func (r *rehearsal) serve(ctx context.Context, table string, rules protocol.Rules) (*service, error) {
 	cmd := exec.Command(r.program())
 	cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "TABLE="+table, "AUTH=none", "DYNAMODB_ENDPOINT="+r.db.Endpoint)
 	for name, value := range (settings.API{Rules: rules}).Environ() {

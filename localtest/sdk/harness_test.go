@@ -18,11 +18,12 @@ import (
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
 const (
-	skew = time.Second // that of [lease.Rules], by default
+	skew = time.Second // that of [protocol.Rules], by default
 	poll = time.Second // how often a waiter looks, at the least
 
 	// slack is what a busy machine may add.
@@ -52,7 +53,7 @@ type world struct {
 // newWorld starts one. As behind API Gateway, a request goes on when its caller
 // has gone.
 func newWorld(t *testing.T) *world {
-	w := &world{Service: new(lease.Memory), waits: make(chan string, 100), granted: make(chan string, 100), grants: make(map[string]time.Time), count: make(map[string]int)}
+	w := &world{Service: new(memlease.Store), waits: make(chan string, 100), granted: make(chan string, 100), grants: make(map[string]time.Time), count: make(map[string]int)}
 	handler := &httplease.Handler{Service: w, Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/", func(a http.ResponseWriter, r *http.Request) {

@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-lock/pawl/infra/routes"
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/localtest/gateway"
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 // A service is everything behind the listener.
@@ -45,7 +45,7 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 		}
 		return &service{
 			handler: &httplease.Handler{
-				Service: new(lease.Memory), Log: slog.New(slog.NewJSONHandler(log, nil)), Caller: httplease.Anyone,
+				Service: new(memlease.Store), Log: slog.New(slog.NewJSONHandler(log, nil)), Caller: httplease.Anyone,
 			},
 			store: "memory",
 		}, nil

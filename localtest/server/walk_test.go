@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-lock/pawl/localtest/process"
 	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/lease"
-	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease/sigv4"
 )
 
 // What the programs in other languages print.
@@ -56,7 +56,7 @@ func TestAnyLanguageCanTakeALock(t *testing.T) {
 	if !strings.Contains(log.String(), `"namespace":"orders","lock":"night job/1"`) {
 		t.Error("the namespace and the lock that were asked for are not in the log")
 	}
-	if _, err := client(url, &httplease.SigV4{Credentials: key{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "se/cr+et"}, Region: "us-east-1"}).
+	if _, err := client(url, &sigv4.Transport{Credentials: key{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "se/cr+et"}, Region: "us-east-1"}).
 		Acquire(t.Context(), lease.AcquireRequest{Name: lease.Name{Namespace: "orders", Lock: "taken"}, TTL: time.Minute, Holder: "me"}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest/process"
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -84,7 +84,7 @@ const atTheWrite = "…"
 // their environment. It returns what worker-1 came to: nil if it believes that
 // all went well.
 func (s Story) Tell(ctx context.Context, out io.Writer, guarded bool, env ...string) (late error, err error) {
-	service := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: discard, Caller: httplease.Anyone})
+	service := httptest.NewServer(&httplease.Handler{Service: new(memlease.Store), Log: discard, Caller: httplease.Anyone})
 	defer service.Close()
 	env = append(env, envService+"="+service.URL)
 	if guarded {

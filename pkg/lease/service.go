@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
@@ -48,9 +49,9 @@ type Service interface {
 
 // An AcquireRequest asks for a lock.
 type AcquireRequest struct {
-	Name
+	Name Name
 
-	// TTL is how long the lease lives unless renewed: 1 s to [Rules.MaxTTL],
+	// TTL is how long the lease lives unless renewed: 1 s to [protocol.Rules.MaxTTL],
 	// in whole milliseconds. Required.
 	TTL time.Duration
 
@@ -75,17 +76,17 @@ type AcquireRequest struct {
 	MinHold time.Duration
 
 	// LockDelay is for how long a lease that ran out, instead of being
-	// released, keeps the lock from being granted, up to [Rules.MaxLockDelay].
+	// released, keeps the lock from being granted, up to [protocol.Rules.MaxLockDelay].
 	LockDelay time.Duration
 }
 
 // A RenewRequest names the lease by what its grant returned.
 type RenewRequest struct {
-	Name
+	Name    Name
 	LeaseID string
 	Token   fence.Token
 
-	// TTL is from now on: 1 s to 24 h. What is over [Rules.MaxTTL] is granted as
+	// TTL is from now on: 1 s to 24 h. What is over [protocol.Rules.MaxTTL] is granted as
 	// that. Required.
 	TTL time.Duration
 }
@@ -93,7 +94,7 @@ type RenewRequest struct {
 // A ReleaseRequest names the lease by what its grant returned, or by the request
 // that may have been granted one.
 type ReleaseRequest struct {
-	Name
+	Name Name
 
 	// LeaseID and Token are what the grant returned.
 	LeaseID string
@@ -108,17 +109,21 @@ type ReleaseRequest struct {
 	RequestID string
 }
 
+// WithdrawnFor is how long a request that was withdrawn is remembered. It is longer
+// than anything of a call can be under way.
+const WithdrawnFor = time.Minute
+
 // A BreakRequest names the lease by the token that was observed, so that a
 // newer lease is not hit.
 type BreakRequest struct {
-	Name
+	Name   Name
 	Token  fence.Token
 	Reason string // for the log, 1 to 256 bytes
 }
 
 // A Lease is one grant of a lock, for a bounded time.
 type Lease struct {
-	Name
+	Name       Name
 	Token      fence.Token
 	ID         string // the holder's secret: needed to renew or release
 	Holder     string
@@ -138,6 +143,12 @@ type Lease struct {
 	Abandoned *Abandoned
 }
 
+// String describes l without its id, so that a lease that is printed gives no
+// secret away.
+func (l Lease) String() string {
+	return fmt.Sprintf("%v: token %d, %q, until %s", l.Name, l.Token, l.Holder, l.ExpiresAt.Format(time.RFC3339Nano))
+}
+
 // Abandoned describes a lease that ran out instead of being released.
 type Abandoned struct {
 	Holder    string
@@ -147,7 +158,7 @@ type Abandoned struct {
 
 // A State is what anyone may know of a lock. It never has the lease id.
 type State struct {
-	Name
+	Name   Name
 	Held   bool
 	Token  fence.Token // of the last grant; 0 when nothing is recorded: never granted, or retired
 	Holder string      // who holds the lock, or held it last
@@ -168,6 +179,14 @@ type State struct {
 	// Ended is how the release that returned this state found its lease. It does
 	// not cross a network.
 	Ended Ending
+}
+
+// String describes s in one line.
+func (s State) String() string {
+	if s.Held {
+		return fmt.Sprintf("%v: held, token %d, %q, until %s", s.Name, s.Token, s.Holder, s.ExpiresAt.Format(time.RFC3339Nano))
+	}
+	return fmt.Sprintf("%v: free, token %d, %q, available at %s", s.Name, s.Token, s.Holder, s.AvailableAt.Format(time.RFC3339Nano))
 }
 
 // An Ending is how a release found the lease that it was to end. The zero value

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -92,7 +93,7 @@ func TestContentionTimeoutCancelAndOutageAreFourErrors(t *testing.T) {
 
 func TestATimeoutTellsOfTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		h := acquire(t, &lock.Client{Service: m, Holder: "the first"}, "a/b")
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 		defer cancel()
@@ -139,7 +140,7 @@ func TestBothLossesMatchErrNotHeldAndNotEachOther(t *testing.T) {
 // before.
 func TestACallerWithLittleTimeIsToldHowLongItWouldTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		h := acquire(t, &lock.Client{Service: m, TTL: 15 * time.Minute}, "a/b")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease/sigv4"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -29,7 +30,7 @@ func ExampleClient_sigV4() {
 	locks := &lock.Client{
 		Service: &httplease.Client{
 			URL: os.Getenv("PAWL_URL"),
-			HTTP: &http.Client{Transport: &httplease.SigV4{
+			HTTP: &http.Client{Transport: &sigv4.Transport{
 				Credentials: cfg.Credentials,
 				Region:      cfg.Region,
 			}},
@@ -48,7 +49,7 @@ type bearer struct{ token func() string }
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+b.token())
-	return http.DefaultTransport.RoundTrip(r)
+	return httplease.DefaultTransport.RoundTrip(r)
 }
 
 // Over HTTPS, with a bearer token, from a cloud other than AWS for instance.

@@ -12,13 +12,14 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
 // The ten lines to start with. Memory stands for a service; see the examples of
 // [Client] for how to reach one.
 func Example() {
-	locks := &lock.Client{Service: new(lease.Memory)}
+	locks := &lock.Client{Service: new(memlease.Store)}
 
 	err := locks.Do(context.Background(), "payments/orders/42", func(ctx context.Context, token fence.Token) error {
 		fmt.Println("shipping") // stops when ctx ends; every write carries the token
@@ -37,7 +38,7 @@ func Example() {
 // ten minutes apart need a TTL of ten minutes. And if the one that does it dies,
 // nobody does it tonight: see the example of Do for one that must be done.
 func ExampleClient_TryAcquire() {
-	locks := &lock.Client{Service: new(lease.Memory), TTL: time.Minute, MinHold: 30 * time.Second}
+	locks := &lock.Client{Service: new(memlease.Store), TTL: time.Minute, MinHold: 30 * time.Second}
 
 	job := func(host string) {
 		held, err := locks.TryAcquire(context.Background(), "reports/nightly")
@@ -67,7 +68,7 @@ func ExampleElection() {
 	defer stop()
 
 	election := lock.Election{
-		Client: &lock.Client{Service: new(lease.Memory)},
+		Client: &lock.Client{Service: new(memlease.Store)},
 		Lock:   "billing/leader",
 		OnElected: func(ctx context.Context, term fence.Token) error {
 			fmt.Println("leading") // writes carry the term, so that storage refuses a deposed leader
@@ -114,7 +115,7 @@ func (l *ledger) Has(entry string) bool {
 // a holder that was paused from sending a late write; the ledger refuses it.
 func ExampleHeld_Token() {
 	ctx := context.Background()
-	service := new(lease.Memory)
+	service := new(memlease.Store)
 	locks := &lock.Client{Service: service}
 	var books ledger
 
@@ -142,7 +143,7 @@ func ExampleHeld_Token() {
 // Workers share a batch of shards: each takes those that are free.
 func ExampleClient_TryAcquire_shards() {
 	ctx := context.Background()
-	locks := &lock.Client{Service: new(lease.Memory)}
+	locks := &lock.Client{Service: new(memlease.Store)}
 
 	elsewhere, err := locks.Acquire(ctx, "import/shard-1")
 	if err != nil {
@@ -173,7 +174,7 @@ func ExampleClient_TryAcquire_shards() {
 // A transfer needs both accounts. In whatever order they are named, two
 // transfers never wait for each other.
 func ExampleClient_DoAll() {
-	locks := &lock.Client{Service: new(lease.Memory)}
+	locks := &lock.Client{Service: new(memlease.Store)}
 
 	accounts := []string{"bank/bob", "bank/alice"}
 	err := locks.DoAll(context.Background(), accounts, func(ctx context.Context, tokens map[string]fence.Token) error {
@@ -190,7 +191,7 @@ func ExampleClient_DoAll() {
 // before, early enough to release the lock and to report. Release keeps within
 // the deadline of the context that it is given, so it gets that of the function.
 func ExampleClient_Acquire_lambda() {
-	locks := &lock.Client{Service: new(lease.Memory)}
+	locks := &lock.Client{Service: new(memlease.Store)}
 
 	handle := func(ctx context.Context) error { // what the Lambda runtime calls
 		deadline, _ := ctx.Deadline()
@@ -228,7 +229,7 @@ func ExampleClient_Acquire_lambda() {
 // mark is written under the token, by the guarded write that writes the report.
 func ExampleClient_Do_oncePerNight() {
 	ctx := context.Background()
-	locks := &lock.Client{Service: new(lease.Memory), TTL: time.Second}
+	locks := &lock.Client{Service: new(memlease.Store), TTL: time.Second}
 	var reports ledger // in a database: the report, and that it is there, in one transaction
 
 	nightly := func(host string) error {
@@ -265,7 +266,7 @@ func ExampleElection_guarded() {
 	ctx, stop := context.WithCancel(context.Background())
 	var books ledger
 	election := lock.Election{
-		Client: &lock.Client{Service: new(lease.Memory), Observe: lock.LogEvents(slog.New(slog.DiscardHandler))},
+		Client: &lock.Client{Service: new(memlease.Store), Observe: lock.LogEvents(slog.New(slog.DiscardHandler))},
 		Lock:   "billing/leader",
 		OnElected: func(ctx context.Context, term fence.Token) error {
 			defer stop() // a signal to shut down
@@ -280,7 +281,7 @@ func ExampleElection_guarded() {
 // A program that is told to end cancels its waits, and waits until the service
 // knows: or the lock could be granted to a process that is gone.
 func ExampleClient_Settle() {
-	locks := &lock.Client{Service: new(lease.Memory)}
+	locks := &lock.Client{Service: new(memlease.Store)}
 	ctx, shutdown := context.WithCancel(context.Background())
 	shutdown()
 	_, err := locks.Acquire(ctx, "payments/orders/42")

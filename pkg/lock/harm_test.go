@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -281,7 +282,7 @@ func TestSoakAHundredThousandIdleLocksCostNoGoroutines(t *testing.T) {
 		n /= 10 // make soak does it all
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := &lock.Client{Service: new(lease.Memory), TTL: time.Hour}
+		c := &lock.Client{Service: new(memlease.Store), TTL: time.Hour}
 		before := runtime.NumGoroutine()
 		held := make([]*lock.Held, n)
 		for i := range held {

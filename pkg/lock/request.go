@@ -35,7 +35,7 @@ func (c *Client) request(lock string) (lease.AcquireRequest, error) {
 	if q.TTL >= time.Second && q.MinHold > q.TTL {
 		return q, &lease.InvalidError{Field: "MinHold", Reason: fmt.Sprintf("is %v, want at most the TTL, %v", q.MinHold, q.TTL)}
 	}
-	return q, ours(q.Validate(lease.Rules{MaxTTL: 24 * time.Hour}))
+	return q, ours(q.Validate(lease.MaxTTL, lease.MaxLockDelay))
 }
 
 // fields are the names that the caller knows.

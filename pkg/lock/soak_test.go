@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -110,7 +111,7 @@ func TestSoakManyLocks(t *testing.T) {
 }
 
 func many(t *testing.T, s *limited, n int, outage time.Duration) {
-	s.Service = new(lease.Memory)
+	s.Service = new(memlease.Store)
 	s.places = make(chan struct{}, 100)
 	c := &lock.Client{Service: s}
 	held := make([]*lock.Held, n)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -101,7 +103,7 @@ func TestTheLockOfADeadHolderIsTakenOverInTime(t *testing.T) {
 		for _, delay := range []time.Duration{0, 5 * time.Second} {
 			for phase := range 10 {
 				synctest.Test(t, func(t *testing.T) {
-					m := new(lease.Memory)
+					m := new(memlease.Store)
 					n := lease.Name{Namespace: "a", Lock: "b"}
 					dead, err := m.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: ttl, LockDelay: delay, Holder: "dead"})
 					if err != nil {
@@ -125,7 +127,7 @@ func TestTheLockOfADeadHolderIsTakenOverInTime(t *testing.T) {
 
 func TestOneTryTakesOverADeadHoldersLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &lease.Memory{Rules: lease.Rules{Skew: 100 * time.Millisecond}}
+		m := &memlease.Store{Rules: protocol.Rules{Skew: 100 * time.Millisecond}}
 		if _, err := m.Acquire(t.Context(), lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: 2 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +144,7 @@ func TestWhatIsGrantedAfterAWaitIsWorthHaving(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second} {
 		for wait := 100 * time.Millisecond; wait < 30*time.Second; wait += 1700 * time.Millisecond {
 			synctest.Test(t, func(t *testing.T) {
-				c := &lock.Client{Service: new(lease.Memory), TTL: ttl}
+				c := &lock.Client{Service: new(memlease.Store), TTL: ttl}
 				first := acquire(t, c, "a/b")
 				time.AfterFunc(wait, func() { release(t, first) })
 				h := acquire(t, c, "a/b")
@@ -179,7 +181,7 @@ func TestATryDoesNotWait(t *testing.T) {
 
 func TestTheSameHolderTwiceIsTwoHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		a := acquire(t, &lock.Client{Service: m, Holder: "worker"}, "a/b")
 		if _, err := (&lock.Client{Service: m, Holder: "worker"}).TryAcquire(t.Context(), "a/b"); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("got %v, want ErrHeld", err)

@@ -3,6 +3,8 @@ package dynamolease_test
 import (
 	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +16,8 @@ import (
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -63,6 +67,32 @@ func TestAClientGoesWhereTheConfigurationSays(t *testing.T) {
 	}
 	if n := client.Options().Retryer.MaxAttempts(); n != 2 {
 		t.Errorf("%d attempts, want the 2 of the environment", n)
+	}
+}
+
+// A certificate that is not trusted, or none, is found before anything is sent.
+func TestWhoIsNotTrustedIsSentNothing(t *testing.T) {
+	var asked atomic.Int64
+	untrusted, plain := httptest.NewTLSServer(missing(&asked)), httptest.NewServer(missing(&asked))
+	defer untrusted.Close()
+	defer plain.Close()
+	untrusted.Config.ErrorLog, plain.Config.ErrorLog = log.New(io.Discard, "", 0), log.New(io.Discard, "", 0)
+	for name, url := range map[string]string{
+		"an unknown authority": untrusted.URL,
+		"no TLS":               "https" + strings.TrimPrefix(plain.URL, "http"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &dynamolease.Store{Table: "locks", Client: dynamolease.NewClientFrom(dynamodb.Options{
+				Region: "eu-west-1", BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", ""),
+			})}
+			_, err := s.Acquire(t.Context(), lease.AcquireRequest{Name: anyLease.Name, TTL: time.Minute})
+			if !errors.Is(err, lease.ErrMisconfigured) || errors.Is(err, lease.ErrOutcomeUnknown) {
+				t.Errorf("got %v, want ErrMisconfigured", err)
+			}
+		})
+	}
+	if asked.Load() != 0 {
+		t.Errorf("%d requests arrived", asked.Load())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-lock/pawl/localtest/faultproxy"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 func withdrawalOf(q lease.AcquireRequest) lease.ReleaseRequest {
@@ -226,7 +227,7 @@ func TestWhatComesBetweenTheTwoRequestsOfAWithdrawal(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			x.forget(contested.Name)
 			now := noon
-			s := x.store(&now, lease.Rules{})
+			s := x.store(&now, protocol.Rules{})
 			q := contested
 			q.RequestID = lease.NewID()
 			if c.before != nil {
@@ -267,11 +268,11 @@ func TestAWaiterEndsAtItsFirstLookAfterAWithdrawal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTable(t)
-			holder := x.store(nil, lease.Rules{})
+			holder := x.store(nil, protocol.Rules{})
 			q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Hour}
 			held := must[lease.Lease](t)(holder.Acquire(t.Context(), q))
 			q.RequestID, q.Wait = lease.NewID(), 20*time.Second
-			waiter := x.between(lease.At(time.Now()), func(n int) {
+			waiter := x.between(protocol.At(time.Now()), func(n int) {
 				if n == 2 && c.free {
 					must[lease.State](t)(holder.Release(t.Context(), releaseOf(held)))
 				}
@@ -315,20 +316,20 @@ func TestAWithdrawalIsForThePrincipalOfTheRequest(t *testing.T) {
 func TestAWithdrawalOnAWrongClockChangesNothing(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	right := x.store(&now, lease.Rules{})
+	right := x.store(&now, protocol.Rules{})
 	for i := range 10 {
-		now = noon + lease.Instant(i)
+		now = noon + protocol.Instant(i)
 		must[lease.State](t)(right.Release(t.Context(), lease.ReleaseRequest{Name: anyLease.Name, RequestID: lease.NewID()}))
 	}
 	before := x.item(anyLease.Name)
-	for _, off := range []lease.Instant{2 * minute, -2 * minute} {
+	for _, off := range []protocol.Instant{2 * minute, -2 * minute} {
 		wrong := &dynamolease.Store{Client: right.Client, Table: x.name, Now: func() time.Time { return (now + off).Time() }}
 		_, err := wrong.Release(t.Context(), lease.ReleaseRequest{Name: anyLease.Name, RequestID: lease.NewID()})
 		if !errors.Is(err, lease.ErrClockSkew) {
 			t.Errorf("off by %d ms: got error %v", off, err)
 		}
 		after, err := dynamolease.Decode(x.item(anyLease.Name))
-		if want := must[lease.Record](t)(dynamolease.Decode(before)); err != nil || after != want {
+		if want := must[protocol.Record](t)(dynamolease.Decode(before)); err != nil || after != want {
 			t.Errorf("off by %d ms: %+v became %+v, error %v", off, want, after, err)
 		}
 	}
@@ -379,7 +380,7 @@ func TestAWithdrawalThatWasAppliedOnAWrongClockIsUnknown(t *testing.T) {
 func TestAWithdrawalThatWasFrozenSetsItsMarkerAgain(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	o := s.Client.Options()
 	o.HTTPClient = &hooked{o.HTTPClient, func(request int) {
 		if request == 2 {
@@ -392,7 +393,7 @@ func TestAWithdrawalThatWasFrozenSetsItsMarkerAgain(t *testing.T) {
 	if state, err := slow.Release(lease.WithCall(t.Context(), call), w); err != nil || state.Ended != lease.Withdrawn || call.Requests != 3 {
 		t.Errorf("got %+v, error %v, after %d requests", state, err, call.Requests)
 	}
-	r := must[lease.Record](t)(dynamolease.Decode(x.item(w.Name)))
+	r := must[protocol.Record](t)(dynamolease.Decode(x.item(w.Name)))
 	if until := r.Markers.All()[0].Until; until != now+minute+second {
 		t.Errorf("the marker lasts %v from now on", until.Sub(now))
 	}

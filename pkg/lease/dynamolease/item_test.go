@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // full is an item with every attribute, each with a value of its own.
@@ -31,11 +32,11 @@ func markers(marksAndTimes ...any) types.AttributeValue {
 }
 
 func TestDecodeReadsEveryAttribute(t *testing.T) {
-	want := lease.Record{
+	want := protocol.Record{
 		Token: 1, Clock: 2, LeaseID: "lid", RequestID: "rid", Holder: "own", Principal: "sub", Since: 3,
 		PrevToken: 4, PrevExpires: 5, PrevHolder: "pown", Expires: 6, Free: 7, Hold: 8,
 		Delay: 9 * time.Millisecond, TTL: 10 * time.Millisecond, Metadata: "meta", Retire: 11,
-		Markers: lease.Markers{{Mark: "a", Until: 12}, {Mark: "b", Until: 13}},
+		Markers: protocol.Markers{{Mark: "a", Until: 12}, {Mark: "b", Until: 13}},
 	}
 	if got, err := decode(full); got != want || err != nil {
 		t.Errorf("got  %+v, error %v\nwant %+v", got, err, want)
@@ -44,14 +45,14 @@ func TestDecodeReadsEveryAttribute(t *testing.T) {
 
 func TestAMissingItemIsALockOfWhichNothingIsRecorded(t *testing.T) {
 	for _, item := range []map[string]types.AttributeValue{nil, {}} {
-		if got, err := decode(item); got != (lease.Record{}) || err != nil {
+		if got, err := decode(item); got != (protocol.Record{}) || err != nil {
 			t.Errorf("got %+v, error %v", got, err)
 		}
 	}
 }
 
 func TestAnItemThatHasOnlyMarkersIsALockThatWasNeverGranted(t *testing.T) {
-	want := lease.Record{Retire: 11, Markers: lease.Markers{{Mark: "a", Until: 12}}}
+	want := protocol.Record{Retire: 11, Markers: protocol.Markers{{Mark: "a", Until: 12}}}
 	item := map[string]types.AttributeValue{"pk": full["pk"], "gc": num(11), "x": markers("a", 12)}
 	if got, err := decode(item); got != want || err != nil {
 		t.Errorf("got %+v, error %v", got, err)
@@ -81,10 +82,10 @@ func TestTheMarkersLeaveTheItemWithinOneWriteUnit(t *testing.T) {
 	for _, n := range []string{"dly", "ttl", "gc"} {
 		item[n] = num(1_893_499_200)
 	}
-	r := lease.Record{}
+	r := protocol.Record{}
 	for i := range len(r.Markers) {
 		var err error
-		if r, err = r.Withdraw(lease.Instant(1_893_499_200_123+i), lease.Withdrawal{RequestID: lease.NewID()}, lease.Rules{}); err != nil {
+		if r, err = r.Withdraw(protocol.Instant(1_893_499_200_123+i), protocol.Withdrawal{RequestID: lease.NewID()}, protocol.Rules{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +164,7 @@ func TestAnItemOfSomethingElseIsRefused(t *testing.T) {
 			delete(item, c.attribute)
 		}
 		got, err := decode(item)
-		if !errors.Is(err, lease.ErrMisconfigured) || got != (lease.Record{}) {
+		if !errors.Is(err, lease.ErrMisconfigured) || got != (protocol.Record{}) {
 			t.Errorf("%s: got %+v, error %v", name, got, err)
 		} else if !strings.Contains(err.Error(), "a#b") {
 			t.Errorf("%s: %v does not say which item", name, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A scene is a lock of its own at noon, with the lease that its test begins with.
@@ -18,7 +19,7 @@ type scene struct {
 	*dynamolease.Store
 	t    *testing.T
 	ctx  context.Context // counts the requests
-	now  *lease.Instant
+	now  *protocol.Instant
 	q    lease.AcquireRequest
 	held lease.Lease
 }
@@ -62,7 +63,7 @@ func (s *scene) breaks() error {
 func (s *scene) restored() {
 	s.Rules.RestoredAt = noon.Time()
 	s.Rules.QuarantineEnd = s.Rules.QuarantineAfter(s.Rules.RestoredAt)
-	*s.now = lease.At(s.Rules.QuarantineEnd)
+	*s.now = protocol.At(s.Rules.QuarantineEnd)
 	warm(s.t, s.Store)
 }
 
@@ -78,7 +79,7 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		err     error
 		cost    int // writes; negative when the first is a read
 	}{
-		{"a first grant", func(s *scene) { s.q.Lock += " too" }, (*scene).other, nil, 1},
+		{"a first grant", func(s *scene) { s.q.Name.Lock += " too" }, (*scene).other, nil, 1},
 		{"a grant after a release", func(s *scene) { free(s); *s.now++ }, (*scene).other, nil, 1},
 		{"a takeover", func(s *scene) { *s.now += hour }, (*scene).other, nil, 1},
 		{"a renewal", func(s *scene) { *s.now++ }, func(s *scene) error { return s.renew(time.Minute) }, nil, 1},
@@ -87,7 +88,7 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		{"a release", nothing, (*scene).release, nil, 1},
 		{"a release again", free, (*scene).release, nil, 1},
 		{"a release by request id", nothing, (*scene).withdraw, nil, -2},
-		{"a release by request id of nothing", func(s *scene) { s.q.Lock += " too" }, (*scene).withdraw, nil, -2},
+		{"a release by request id of nothing", func(s *scene) { s.q.Name.Lock += " too" }, (*scene).withdraw, nil, -2},
 		{"a release by request id beside a lease", func(s *scene) { s.q.RequestID = lease.NewID() }, (*scene).withdraw, nil, -2},
 		{"a release by request id again", func(s *scene) { s.must(s.withdraw()) }, (*scene).withdraw, nil, -1},
 		{"an acquire after it", func(s *scene) { s.must(s.withdraw()) }, (*scene).acquire, lease.ErrRequestSpent, 1},
@@ -121,7 +122,7 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		for _, gateway := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, gateway: %t", c.name, gateway), func(t *testing.T) {
 				now := noon
-				s := &scene{Store: x.store(&now, lease.Rules{}), t: t, ctx: t.Context(), now: &now, q: lease.AcquireRequest{
+				s := &scene{Store: x.store(&now, protocol.Rules{}), t: t, ctx: t.Context(), now: &now, q: lease.AcquireRequest{
 					Name: lease.Name{Namespace: "a", Lock: lease.NewID()}, TTL: time.Minute, Holder: "worker-1", RequestID: lease.NewID(),
 				}}
 				held, err := s.Acquire(t.Context(), s.q)
@@ -164,7 +165,7 @@ func (s *scene) must(err error) {
 func TestARefusalInOneRequestTellsWhoHoldsTheLockAndForHowLong(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Minute, Holder: "worker-1", LockDelay: 3 * time.Second}
 	l, err := s.Acquire(t.Context(), q)
 	if err != nil {
@@ -185,7 +186,7 @@ func TestARefusalInOneRequestTellsWhoHoldsTheLockAndForHowLong(t *testing.T) {
 // Failed writes would take the capacity that the holder needs to renew.
 func TestWaitersWriteOnceAndThenOnlyRead(t *testing.T) {
 	x := newTable(t)
-	holder := x.store(nil, lease.Rules{})
+	holder := x.store(nil, protocol.Rules{})
 	q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Hour, Wait: 20 * time.Second}
 	l, err := holder.Acquire(t.Context(), q)
 	if err != nil {
@@ -193,7 +194,7 @@ func TestWaitersWriteOnceAndThenOnlyRead(t *testing.T) {
 	}
 	// meanwhile is called before each request of the waiter.
 	wait := func(q lease.AcquireRequest, meanwhile func(request int)) (sent []string, counted int, err error) {
-		s, call := x.between(lease.At(time.Now()), meanwhile), new(lease.Call)
+		s, call := x.between(protocol.At(time.Now()), meanwhile), new(lease.Call)
 		s.Now = nil
 		x.sent.take()
 		_, err = s.Acquire(lease.WithCall(t.Context(), call), q)

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A Sweeper deletes the items of retired locks where DynamoDB does not: a table
@@ -69,7 +70,7 @@ const (
 // beginning.
 type place struct {
 	from  string
-	began lease.Instant
+	began protocol.Instant
 }
 
 // check refuses what would delete too early, too fast, or nothing.
@@ -88,7 +89,7 @@ func (s *Sweeper) check(at time.Time) error {
 		err = fmt.Errorf("the Rate is %v a second, want 1 to 10000", s.Rate)
 	case s.Page < 0 || s.Page > 1000:
 		err = fmt.Errorf("the Page is %d items, want up to 1000", s.Page)
-	case !lease.ValidTime(at):
+	case !protocol.ValidTime(at):
 		err = fmt.Errorf("the time to sweep by is %v, want one from 2020 to 2100", at)
 	case at.After(now.Add(maxAhead)):
 		err = fmt.Errorf("the time to sweep by is %v, after %v, which is now: tokens could come again", at, now)
@@ -121,12 +122,12 @@ func (s *Sweeper) Sweep(ctx context.Context, now time.Time) (swept Swept, err er
 	}
 	at := started
 	if at.began == 0 {
-		at.began = lease.At(now)
+		at.began = protocol.At(now)
 	}
 	swept.Began = at.began.Time()
 	for err == nil && !swept.Done {
 		var next string
-		if next, err = s.page(limited, turn.C, at.from, num(lease.At(now)/1000), &swept); err == nil {
+		if next, err = s.page(limited, turn.C, at.from, num(protocol.At(now)/1000), &swept); err == nil {
 			at.from, swept.Done = next, next == ""
 		}
 	}
@@ -251,7 +252,7 @@ func (s *Sweeper) recall(ctx context.Context) (place, error) {
 		return place{}, err
 	}
 	d := decoder{item: out.Item}
-	return place{d.str("from"), lease.Instant(d.num("began"))}, d.err
+	return place{d.str("from"), protocol.Instant(d.num("began"))}, d.err
 }
 
 func (s *Sweeper) remember(ctx context.Context, p place) error {

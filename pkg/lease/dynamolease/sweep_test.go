@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A watcher is an HTTP client that shows each request before and after it is
@@ -48,7 +49,7 @@ func (x table) sweeper(w watcher) *dynamolease.Sweeper {
 }
 
 // sweep sweeps on a host whose clock reads now.
-func (x table) sweep(s *dynamolease.Sweeper, now lease.Instant) dynamolease.Swept {
+func (x table) sweep(s *dynamolease.Sweeper, now protocol.Instant) dynamolease.Swept {
 	x.Helper()
 	s.Now = now.Time
 	swept, err := s.Sweep(x.Context(), now.Time())
@@ -75,7 +76,7 @@ func (x table) use(s *dynamolease.Store, lock string) fence.Token {
 func TestASweepRetiresIdleLocksAndNothingElse(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	retired := noon + minute + 7*day // the lease could have lived until then, and its memory
 	for i := range 25 {
 		x.use(s, fmt.Sprint("idle ", i))
@@ -105,7 +106,7 @@ func TestASweepRetiresWhatHasOnlyMarkersUnlessItIsGranted(t *testing.T) {
 	for _, granted := range []bool{false, true} {
 		x := newTable(t)
 		now := noon
-		s := x.store(&now, lease.Rules{Retention: 24 * time.Hour})
+		s := x.store(&now, protocol.Rules{Retention: 24 * time.Hour})
 		n := lease.Name{Namespace: "a", Lock: "b"}
 		if _, err := s.Release(t.Context(), lease.ReleaseRequest{Name: n, RequestID: lease.NewID()}); err != nil {
 			t.Fatal(err)
@@ -135,7 +136,7 @@ func TestASweepRetiresWhatHasOnlyMarkersUnlessItIsGranted(t *testing.T) {
 }
 
 func TestALockThatIsUsedBetweenTheLookAndTheDeleteSurvivesASweep(t *testing.T) {
-	rules := lease.Rules{Retention: 24 * time.Hour}
+	rules := protocol.Rules{Retention: 24 * time.Hour}
 	number := func(n int64) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(n)} }
 	extended := lease.Name{Namespace: "a", Lock: "extended"}
 	for name, use := range map[string]func(table, *dynamolease.Store){
@@ -175,7 +176,7 @@ func TestALockThatIsUsedBetweenTheLookAndTheDeleteSurvivesASweep(t *testing.T) {
 func TestASweepGoesOnWhereTheLastOneStopped(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	for i := range 45 {
 		x.use(s, fmt.Sprint(i))
 	}
@@ -215,7 +216,7 @@ func TestASweepGoesOnWhereTheLastOneStopped(t *testing.T) {
 func TestASweepStopsBeforeItsDeadlineAndRemembersItsPlace(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	for i := range 30 {
 		x.use(s, fmt.Sprint(i))
 	}
@@ -237,7 +238,7 @@ func TestASweepStopsBeforeItsDeadlineAndRemembersItsPlace(t *testing.T) {
 func TestASweepCountsADeleteWhoseAnswerWasLost(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	x.use(x.store(&now, lease.Rules{}), "lock")
+	x.use(x.store(&now, protocol.Rules{}), "lock")
 	deletes := 0
 	w := x.sweeper(watcher{after: func(operation string) error {
 		if operation == "DeleteItem" {
@@ -257,11 +258,11 @@ func TestASweepCountsADeleteWhoseAnswerWasLost(t *testing.T) {
 func TestASweepNeverLetsATokenComeAgain(t *testing.T) {
 	x := newTable(t)
 	const locks, callers, rounds = 8, 4, 12
-	start := lease.At(time.Now())
+	start := protocol.At(time.Now())
 	before := make([]fence.Token, locks)
 	then := start - 8*day
 	for i := range locks {
-		before[i] = x.use(x.store(&then, lease.Rules{}), fmt.Sprint(i))
+		before[i] = x.use(x.store(&then, protocol.Rules{}), fmt.Sprint(i))
 	}
 	var (
 		granted [locks]sync.Map
@@ -273,7 +274,7 @@ func TestASweepNeverLetsATokenComeAgain(t *testing.T) {
 			for range rounds {
 				for i := range locks {
 					n := lease.Name{Namespace: "a", Lock: fmt.Sprint(i)}
-					l, err := x.store(nil, lease.Rules{}).Acquire(x.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute, Wait: 10 * time.Second})
+					l, err := x.store(nil, protocol.Rules{}).Acquire(x.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute, Wait: 10 * time.Second})
 					if err != nil {
 						t.Error(err)
 						return
@@ -281,7 +282,7 @@ func TestASweepNeverLetsATokenComeAgain(t *testing.T) {
 					if _, again := granted[i].LoadOrStore(l.Token, true); again || l.Token <= before[i] {
 						t.Errorf("token %d of lock %d was granted before", l.Token, i)
 					}
-					if _, err := x.store(nil, lease.Rules{}).Release(x.Context(), lease.ReleaseRequest{Name: n, LeaseID: l.ID, Token: l.Token}); err != nil {
+					if _, err := x.store(nil, protocol.Rules{}).Release(x.Context(), lease.ReleaseRequest{Name: n, LeaseID: l.ID, Token: l.Token}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -296,7 +297,7 @@ func TestASweepNeverLetsATokenComeAgain(t *testing.T) {
 			sweeping = false
 		default:
 			// Not by the real time: almost as far ahead as the protocol allows.
-			retired += x.sweep(x.sweeper(watcher{}), lease.At(time.Now())+7*day-hour).Retired
+			retired += x.sweep(x.sweeper(watcher{}), protocol.At(time.Now())+7*day-hour).Retired
 		}
 	}
 	t.Logf("%d items were retired", retired)

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A table is a table of the test's own, and what was sent to it.
@@ -51,7 +52,7 @@ func newTable(t testing.TB) table {
 }
 
 // store returns a store whose clock reads now, and its pointer is for turning it.
-func (x table) store(now *lease.Instant, rules lease.Rules) *dynamolease.Store {
+func (x table) store(now *protocol.Instant, rules protocol.Rules) *dynamolease.Store {
 	s := &dynamolease.Store{Table: x.name, Rules: rules}
 	if now != nil {
 		s.Now = func() time.Time { return now.Time() }

@@ -12,11 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // withdraw makes transitions until there is none left to make: after a read, one
 // as a rule.
-func (s *Store) withdraw(ctx context.Context, n lease.Name, w lease.Withdrawal) (lease.State, error) {
+func (s *Store) withdraw(ctx context.Context, n lease.Name, w protocol.Withdrawal) (lease.State, error) {
 	seen, now, err := s.read(ctx, n)
 	found, changed := seen, false // the last that was seen before a change, and whether there may have been one
 	for round := 1; err == nil; round++ {
@@ -28,7 +29,7 @@ func (s *Store) withdraw(ctx context.Context, n lease.Name, w lease.Withdrawal) 
 		if err = s.Rules.Open(now, lease.CallFrom(ctx)); err != nil {
 			break
 		}
-		var next lease.Record
+		var next protocol.Record
 		next, err = seen.Withdraw(now, w, s.Rules)
 		switch {
 		case err != nil:
@@ -49,7 +50,7 @@ func (s *Store) withdraw(ctx context.Context, n lease.Name, w lease.Withdrawal) 
 		}
 	}
 	if changed && !errors.Is(err, lease.ErrOutcomeUnknown) {
-		err = outcomeUnknown(fmt.Errorf("withdrawn, and not for as long as it should be: %w", err))
+		err = fmt.Errorf("%w: ended, and not withdrawn for as long as it should be: %w", lease.ErrOutcomeUnknown, err)
 	}
 	return lease.State{}, err
 }
@@ -57,7 +58,7 @@ func (s *Store) withdraw(ctx context.Context, n lease.Name, w lease.Withdrawal) 
 // withdrawing turns the record seen into next, the one after w. Grants and
 // renewals in between do not stop it, unless the grant is that of the request.
 // A grant that was taken back has the expiry of the lease before it, and keeps it.
-func withdrawing(seen, next lease.Record, w lease.Withdrawal) change {
+func withdrawing(seen, next protocol.Record, w protocol.Withdrawal) change {
 	var u expression.UpdateBuilder
 	only := unspent
 	values := map[string]types.AttributeValue{":rid": str(w.RequestID)}
@@ -81,7 +82,7 @@ func withdrawing(seen, next lease.Record, w lease.Withdrawal) change {
 	until := num(next.Markers.Until(w.Mark()))
 	switch {
 	case next.Markers == seen.Markers:
-	case seen.Markers == lease.Markers{}: // there is no map, or an empty one
+	case seen.Markers == protocol.Markers{}: // there is no map, or an empty one
 		u, only = u.Set(x, param("x")), only.And(x.AttributeNotExists().Or(x.Size().Equal(param("zero"))))
 		values[":x"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{w.Mark(): until}}
 		values[":zero"] = num(0)
@@ -95,7 +96,7 @@ func withdrawing(seen, next lease.Record, w lease.Withdrawal) change {
 // replacing adds to an update and its condition that the marker new is set, and
 // that those are removed which next no longer has. Conditions see the map as it
 // was: when it is full, there is room where the first that is replaced still is.
-func replacing(seen, next lease.Markers, new string, u expression.UpdateBuilder, only expression.ConditionBuilder, values map[string]types.AttributeValue) change {
+func replacing(seen, next protocol.Markers, new string, u expression.UpdateBuilder, only expression.ConditionBuilder, values map[string]types.AttributeValue) change {
 	marks := []string{new}
 	u = u.Set(mark, param("until"))
 	room := x.Size().LessThan(param("most"))

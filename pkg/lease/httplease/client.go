@@ -24,13 +24,12 @@ type Client struct {
 
 	// HTTP makes the requests; its transport signs them or adds a bearer token.
 	// Its Timeout does not count the time for which the service is asked to wait,
-	// and those requests have connections of their own if its transport, or that
-	// of its [SigV4], bounds them with MaxConnsPerHost. Another transport with a
-	// bound must allow for as many waits as there are at a time, and more.
+	// and those requests have connections of their own if its transport, or the
+	// one below its [Layer]s, bounds them with MaxConnsPerHost. Another transport
+	// with a bound must allow for as many waits as there are at a time, and more.
 	//
-	// Nil means one with a transport that bounds the times of dialing, of TLS and
-	// of the answer, and that pings HTTP/2 connections: it is for services that
-	// need no credentials.
+	// Nil means one with [DefaultTransport]: it is for services that need no
+	// credentials.
 	HTTP *http.Client
 
 	mu            sync.Mutex
@@ -42,7 +41,7 @@ var _ lease.Service = (*Client)(nil)
 // Acquire implements [lease.Service].
 func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
 	b := acquireBody{
-		Lock:      q.Lock,
+		Lock:      q.Name.Lock,
 		TTL:       millisOf(q.TTL),
 		Holder:    q.Holder,
 		RequestID: given(q.RequestID),
@@ -52,7 +51,7 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 		LockDelay: millisOf(q.LockDelay),
 	}
 	var out leaseBody
-	status, err := c.postWaiting(ctx, q.Wait, q.Namespace, "acquire", b, &out)
+	status, err := c.postWaiting(ctx, q.Wait, q.Name.Namespace, "acquire", b, &out)
 	if err != nil {
 		return lease.Lease{}, err
 	}
@@ -64,7 +63,7 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 // Renew implements [lease.Service].
 func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, error) {
 	var out leaseBody
-	_, err := c.post(ctx, q.Namespace, "renew", renewBody{q.Lock, q.LeaseID, q.Token, millisOf(q.TTL)}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "renew", renewBody{q.Name.Lock, q.LeaseID, q.Token, millisOf(q.TTL)}, &out)
 	if err != nil {
 		return lease.Lease{}, err
 	}
@@ -74,7 +73,7 @@ func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, 
 // Release implements [lease.Service].
 func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	var out stateBody
-	_, err := c.post(ctx, q.Namespace, "release", releaseBody{q.Lock, given(q.LeaseID), given(q.Token), given(q.RequestID)}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "release", releaseBody{q.Name.Lock, given(q.LeaseID), given(q.Token), given(q.RequestID)}, &out)
 	if err != nil {
 		return lease.State{}, err
 	}
@@ -84,7 +83,7 @@ func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.Sta
 // Break implements [lease.Service].
 func (c *Client) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken, error) {
 	var out stateBody
-	_, err := c.post(ctx, q.Namespace, "break", breakBody{q.Lock, q.Token, q.Reason}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "break", breakBody{q.Name.Lock, q.Token, q.Reason}, &out)
 	if err != nil {
 		return lease.Broken{}, err
 	}
@@ -136,7 +135,7 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 
 // client returns what makes a request in which the service waits.
 func (c *Client) client(wait time.Duration) *http.Client {
-	client := http.Client{Timeout: 30 * time.Second, Transport: transport}
+	client := http.Client{Timeout: 30 * time.Second, Transport: DefaultTransport}
 	if c.HTTP != nil {
 		client = *c.HTTP
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 var spec = sync.OnceValues(func() (*openapi3.T, routers.Router) {
@@ -211,7 +212,7 @@ func TestTheSpecIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := service(t, new(lease.Memory))
+	c := service(t, new(memlease.Store))
 	a, err := c.HTTP.Get(c.URL + "/v1/openapi.json")
 	if err != nil {
 		t.Fatal(err)

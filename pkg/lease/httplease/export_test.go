@@ -7,6 +7,3 @@ func Codes() (codes []string) {
 	}
 	return codes
 }
-
-// Transport is that of a client that is given none.
-var Transport = transport

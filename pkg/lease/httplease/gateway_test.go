@@ -78,6 +78,9 @@ func TestWhatAGatewayAnswersItselfSaysWhatIsKnown(t *testing.T) {
 		{405, "", "", lease.ErrMisconfigured, lease.ErrMisconfigured},
 		{408, "text/plain", "stream timeout", unknown, unavailable},
 		{499, "", "", unknown, unavailable},
+		{460, "", "", unknown, unavailable}, // of AWS's load balancers: the client has gone
+		{418, "", "", unknown, unavailable}, // whatever it means, it was said of a request that may have gone on
+		{422, "", "", unknown, unavailable},
 		{421, "", "", unavailable, unavailable},
 		{425, "", "", unavailable, unavailable},
 		{413, jsonType, `{"message":"Request Too Long"}`, lease.ErrInvalid, lease.ErrInvalid},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -104,7 +105,7 @@ var closed = func() chan time.Time { c := make(chan time.Time); close(c); return
 // that a client has by itself, and not with one that does not ping.
 func TestOneDeadConnectionLosesNoLock(t *testing.T) {
 	for name, transport := range map[string]func() http.RoundTripper{
-		"its own":     func() http.RoundTripper { return trusting(t, httplease.Transport) },
+		"its own":     func() http.RoundTripper { return trusting(t, httplease.DefaultTransport.(*http.Transport)) },
 		"the default": func() http.RoundTripper { return trusting(t, http.DefaultTransport.(*http.Transport)) },
 		"one in another": func() http.RoundTripper {
 			inner := trusting(t, http.DefaultTransport.(*http.Transport))
@@ -113,7 +114,7 @@ func TestOneDeadConnectionLosesNoLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newCable(t, secure(t, new(lease.Memory)).Listener.Addr().String())
+			w := newCable(t, secure(t, new(memlease.Store)).Listener.Addr().String())
 			c := &lock.Client{TTL: 5 * time.Second, Service: &httplease.Client{
 				URL: "https://" + w.Addr().String(), HTTP: &http.Client{Transport: transport()}}}
 			var held []*lock.Held
@@ -151,7 +152,7 @@ func TestOneDeadConnectionLosesNoLock(t *testing.T) {
 type stalled struct{ lease.Service }
 
 func (s stalled) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, error) {
-	if q.Lock == "slow" {
+	if q.Name.Lock == "slow" {
 		<-ctx.Done()
 		return lease.Lease{}, ctx.Err()
 	}
@@ -161,7 +162,7 @@ func (s stalled) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, 
 // A service that is slow with one request is not taken for a connection that is
 // dead: the other requests on it would suffer.
 func TestAConnectionThatStillSpeaksIsKept(t *testing.T) {
-	w := newCable(t, secure(t, stalled{new(lease.Memory)}).Listener.Addr().String())
+	w := newCable(t, secure(t, stalled{new(memlease.Store)}).Listener.Addr().String())
 	c := &httplease.Client{URL: "https://" + w.Addr().String(), HTTP: &http.Client{Transport: trusting(t, http.DefaultTransport.(*http.Transport))}}
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
@@ -177,16 +178,23 @@ func TestAConnectionThatStillSpeaksIsKept(t *testing.T) {
 	}
 }
 
+// adding is a layer that adds nothing.
+type adding struct{ http.RoundTripper }
+
+func (a adding) Over(change func(http.RoundTripper) http.RoundTripper) http.RoundTripper {
+	return adding{change(a.RoundTripper)}
+}
+
 func TestWaitersAndRenewalsShareNoBoundedConnections(t *testing.T) {
 	for name, wrap := range map[string]func(*http.Transport) http.RoundTripper{
 		"plain": func(h *http.Transport) http.RoundTripper { return h },
-		"signed": func(h *http.Transport) http.RoundTripper {
-			return &httplease.SigV4{Credentials: fixed, Region: "eu-west-1", Base: h}
+		"layered": func(h *http.Transport) http.RoundTripper {
+			return adding{h}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone})
+			srv := httptest.NewServer(&httplease.Handler{Service: new(memlease.Store), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone})
 			defer srv.Close()
 			base := &http.Transport{MaxConnsPerHost: 2}
 			defer base.CloseIdleConnections()
@@ -219,7 +227,7 @@ func TestWaitersAndRenewalsShareNoBoundedConnections(t *testing.T) {
 // A connection that could not be made, or did not prove to be the service's, has
 // carried nothing.
 func TestWhatWasRefusedBeforeItWasSentChangedNothing(t *testing.T) {
-	srv := secure(t, new(lease.Memory))
+	srv := secure(t, new(memlease.Store))
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 const alice = "arn:aws:iam::123456789012:role/alice"
@@ -84,7 +85,7 @@ func readBack(t *testing.T, r record) (back record) {
 
 func TestACallLeavesOneRecordThatSaysWhatCameOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := logging(t, new(lease.Memory))
+		w := logging(t, new(memlease.Store))
 		time.Sleep(time.Until(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))) // tokens of before 2020 are made up
 		first := time.Now().UnixMilli() + 1                                 // the first token
 		rid := `"request_id":"` + strings.Repeat("r", 22) + `"`
@@ -198,7 +199,7 @@ func TestTheCostOfACallIsLogged(t *testing.T) {
 // able to release what others hold.
 func TestALeaseIDIsInNoRecordAndInNoProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := logging(t, new(lease.Memory))
+		w := logging(t, new(memlease.Store))
 		l, err := w.c.Acquire(t.Context(), lease.AcquireRequest{Name: orders, TTL: time.Minute})
 		if err != nil {
 			t.Fatal(err)

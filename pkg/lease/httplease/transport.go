@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// transport is what a nil [Client.HTTP] and a nil [SigV4.Base] mean. Beside
-// times that are bounded it has what [http.DefaultTransport] lacks: it pings
-// HTTP/2 connections. All requests to a host share one of those, and without
+// DefaultTransport is what a nil [Client.HTTP] means, and what a transport that
+// adds something should send with. Beside times that are bounded it has what
+// [http.DefaultTransport] lacks: it pings HTTP/2 connections. All requests to a host share one of those, and without
 // pings one that has died silently takes them all until TCP notices, which can
 // be a quarter of an hour.
-var transport = &http.Transport{
+var DefaultTransport http.RoundTripper = &http.Transport{
 	Proxy:                 http.ProxyFromEnvironment,
 	DialContext:           (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 	TLSHandshakeTimeout:   3 * time.Second,
@@ -28,36 +28,38 @@ var transport = &http.Transport{
 	},
 }
 
+// A Layer is a transport that adds something to requests, a signature for
+// instance, and sends them with another transport.
+type Layer interface {
+	http.RoundTripper
+
+	// Over returns the same layer over what change returns for its base.
+	Over(change func(base http.RoundTripper) http.RoundTripper) http.RoundTripper
+}
+
 // apart returns a transport for the requests in which the service waits. Where
 // connections are bounded these need some of their own: waiters would keep the
 // holders of the same process from renewing.
 func (c *Client) apart(t http.RoundTripper) http.RoundTripper {
-	signer, signed := t.(*SigV4)
-	base := t
-	if signed {
-		base = signer.Base
-	} else if t == nil {
-		base = http.DefaultTransport
+	switch t := t.(type) {
+	case nil:
+		return c.apart(http.DefaultTransport)
+	case Layer:
+		return t.Over(c.apart)
+	case *http.Transport:
+		if t.MaxConnsPerHost != 0 {
+			return c.waiting(t)
+		}
 	}
-	shared, ok := base.(*http.Transport)
-	if !ok || shared.MaxConnsPerHost == 0 {
-		return t
-	}
+	return t
+}
+
+// waiting returns the copy of a transport that is for waits.
+func (c *Client) waiting(shared *http.Transport) http.RoundTripper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.shared != shared {
 		c.shared, c.waits = shared, shared.Clone()
 	}
-	if signed {
-		return signing{signer, c.waits}
-	}
 	return c.waits
 }
-
-// signing is a [SigV4] over another base.
-type signing struct {
-	*SigV4
-	base http.RoundTripper
-}
-
-func (s signing) RoundTrip(r *http.Request) (*http.Response, error) { return s.send(s.base, r) }

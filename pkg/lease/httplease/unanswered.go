@@ -1,12 +1,9 @@
 package httplease
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"mime"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -14,36 +11,22 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/internal/connect"
 )
 
 // unanswered says what it means that there is no answer that can be read. What
 // was not sent was not done, and what only reads does nothing.
 func unanswered(action string, sent bool, err error) error {
-	var op *net.OpError
 	kind := lease.ErrOutcomeUnknown
 	switch {
 	case errors.Is(err, lease.ErrUnavailable), errors.Is(err, lease.ErrMisconfigured): // it was not signed
 		return err
-	case untrusted(err):
+	case connect.Untrusted(err):
 		kind = lease.ErrMisconfigured
-	case !sent, action == reading, errors.As(err, &op) && op.Op == "dial":
+	case !sent, action == reading, connect.Failed(err):
 		kind = lease.ErrUnavailable
 	}
 	return fmt.Errorf("%w: httplease: %w", kind, err)
-}
-
-// untrusted reports whether the certificate of the service does not verify, or
-// what answers does not speak TLS at all. Nothing has been sent then.
-func untrusted(err error) bool {
-	var (
-		verification *tls.CertificateVerificationError
-		authority    x509.UnknownAuthorityError
-		host         x509.HostnameError
-		invalid      x509.CertificateInvalidError
-		record       tls.RecordHeaderError
-	)
-	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &host) ||
-		errors.As(err, &invalid) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // unread is for a success that cannot be read: what it says was done.
@@ -88,10 +71,11 @@ func refusal(action string, r *http.Request, a *http.Response, text []byte) erro
 }
 
 // spoken is what an answer that is none of the service says of the outcome. It
-// depends on who says such a thing. What API Gateway refuses with a 4xx never got
-// to the service. A 5xx may have, and have been carried out, and so may a 408 or
-// a 499, by which proxies tell of time that has run out. With 421 and 425 a proxy
-// refuses to forward.
+// depends on who says such a thing. What API Gateway refuses never got to the
+// service, nor what a proxy says of the request itself, or by a redirect. Anything
+// else may be said of a request that was forwarded, and carried out: a 5xx, and a
+// 408, 460 or 499, by which proxies tell of time that has run out, or of a client
+// that has gone.
 func spoken(action string, status int) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -104,21 +88,19 @@ func spoken(action string, status int) error {
 		return &lease.RetryError{Err: lease.ErrThrottled, After: time.Second}
 	case http.StatusMisdirectedRequest, http.StatusTooEarly:
 		return &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second}
-	case http.StatusRequestTimeout, clientClosedRequest:
-	default:
-		if status < 500 {
-			return lease.ErrMisconfigured
-		}
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusProxyAuthRequired,
+		http.StatusConflict, http.StatusLengthRequired, http.StatusRequestURITooLong, http.StatusUnsupportedMediaType,
+		http.StatusExpectationFailed, http.StatusUpgradeRequired, http.StatusRequestHeaderFieldsTooLarge:
+		return lease.ErrMisconfigured
+	}
+	if status < 400 {
+		return lease.ErrMisconfigured
 	}
 	if action == reading {
 		return &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second}
 	}
 	return &lease.RetryError{Err: lease.ErrOutcomeUnknown, After: time.Second}
 }
-
-// clientClosedRequest is what nginx, Envoy and others answer, or log, when they
-// take their client to have gone.
-const clientClosedRequest = 499
 
 // retryAfter reads the header of that name, a number of seconds or a date. It is
 // 0 where there is none.

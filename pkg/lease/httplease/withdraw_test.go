@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 func TestAReleaseNamesALeaseOrARequestAndNotBoth(t *testing.T) {
@@ -67,7 +68,7 @@ func TestAReleaseByRequestIDTellsOfNoOtherHolder(t *testing.T) {
 
 // The principal is what the gateway says, and not what the caller does.
 func TestOnlyThePrincipalOfARequestReleasesItByItsID(t *testing.T) {
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	as := func(principal string) lease.Service {
 		h := &httplease.Handler{Service: m, Log: slog.New(slog.DiscardHandler), Caller: func(r *http.Request) httplease.Caller {
 			c := httplease.Anyone(r)

@@ -35,7 +35,7 @@ func Promises() []Promise {
 }
 
 // Run checks every promise, each on a service that open returns. The services
-// must have the default [lease.Rules].
+// must have the default [protocol.Rules].
 func Run(t *testing.T, open func(*testing.T) lease.Service) {
 	for _, p := range Promises() {
 		t.Run(p.Name, func(t *testing.T) {

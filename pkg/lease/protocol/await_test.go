@@ -1,4 +1,4 @@
-package lease_test
+package protocol_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 var (
@@ -24,7 +25,7 @@ type door struct {
 // await waits at d and returns how long that took.
 func (d *door) await(ctx context.Context, wait time.Duration) (lease.Lease, time.Duration, error) {
 	started := time.Now()
-	l, err := lease.Await(ctx, wait, func(context.Context) (lease.Lease, error) {
+	l, err := protocol.Await(ctx, wait, func(context.Context) (lease.Lease, error) {
 		d.acquires++
 		if err := d.acquire(); err != nil {
 			return lease.Lease{}, err

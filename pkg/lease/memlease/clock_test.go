@@ -1,4 +1,4 @@
-package lease_test
+package memlease_test
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 func TestMemoryRefusesACallThatItsClockDoesNotAgreeWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		n := lease.Name{Namespace: "a", Lock: "b"}
 		q := lease.AcquireRequest{Name: n, TTL: time.Minute, RequestID: lease.NewID()}
 		l, err := m.Acquire(t.Context(), q)
@@ -28,7 +30,7 @@ func TestMemoryRefusesACallThatItsClockDoesNotAgreeWith(t *testing.T) {
 			_, breaks := m.Break(ctx, lease.BreakRequest{Name: n, Token: l.Token, Reason: "test"})
 			_, again := m.Acquire(ctx, q)
 			other := q
-			other.Lock, other.Wait = "other", 20*time.Second
+			other.Name.Lock, other.Wait = "other", 20*time.Second
 			_, acquire := m.Acquire(ctx, other)
 			for call, err := range map[string]error{"renew": renew, "break": breaks, "a repeated acquire": again, "acquire": acquire} {
 				if !errors.Is(err, lease.ErrClockSkew) {
@@ -47,8 +49,8 @@ func TestMemoryRefusesACallThatItsClockDoesNotAgreeWith(t *testing.T) {
 
 func TestMemoryGrantsNothingInTheQuarantineOfARestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(noon.Time())) // bubbles begin before there was a Pawl to restore
-		m := &lease.Memory{Rules: lease.Rules{RestoredAt: time.Now()}}
+		time.Sleep(time.Until(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))) // bubbles begin before there was a Pawl to restore
+		m := &memlease.Store{Rules: protocol.Rules{RestoredAt: time.Now()}}
 		m.Rules.QuarantineEnd = m.Rules.QuarantineAfter(m.Rules.RestoredAt)
 		q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute, Wait: 20 * time.Second}
 		started := time.Now()
@@ -59,7 +61,7 @@ func TestMemoryGrantsNothingInTheQuarantineOfARestore(t *testing.T) {
 		}
 		time.Sleep(retry.After)
 		l, err := m.Acquire(t.Context(), q)
-		if err != nil || lease.Instant(l.Token) <= m.Rules.Floor() || time.Since(started) != time.Hour+time.Minute+time.Second {
+		if err != nil || protocol.Instant(l.Token) <= m.Rules.Floor() || time.Since(started) != time.Hour+time.Minute+time.Second {
 			t.Errorf("got %v, error %v after %v, want a token above %d", l, err, time.Since(started), m.Rules.Floor())
 		}
 	})
@@ -67,7 +69,7 @@ func TestMemoryGrantsNothingInTheQuarantineOfARestore(t *testing.T) {
 
 func TestMemoryDoesNotGoByRulesThatAreOutOfRange(t *testing.T) {
 	n := lease.Name{Namespace: "a", Lock: "b"}
-	m := &lease.Memory{Rules: lease.Rules{RestoredAt: time.Now()}} // without an end of the quarantine
+	m := &memlease.Store{Rules: protocol.Rules{RestoredAt: time.Now()}} // without an end of the quarantine
 	id := lease.NewID()
 	_, acquire := m.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute})
 	_, renew := m.Renew(t.Context(), lease.RenewRequest{Name: n, LeaseID: id, Token: 1, TTL: time.Minute})
@@ -79,7 +81,7 @@ func TestMemoryDoesNotGoByRulesThatAreOutOfRange(t *testing.T) {
 			t.Errorf("%s: got error %v, want ErrMisconfigured with the field", call, err)
 		}
 	}
-	m.Rules = lease.Rules{} // someone has repaired it
+	m.Rules = protocol.Rules{} // someone has repaired it
 	if _, err := m.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute}); err != nil {
 		t.Error(err)
 	}
@@ -87,7 +89,7 @@ func TestMemoryDoesNotGoByRulesThatAreOutOfRange(t *testing.T) {
 
 func TestMemoryRemembersWhoAskedForALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute, RequestID: lease.NewID()}
 		as := func(principal string) context.Context {
 			return lease.WithCall(t.Context(), &lease.Call{Principal: principal})
@@ -111,7 +113,7 @@ func TestMemoryTellsWhyACallerHasLeft(t *testing.T) {
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(over)
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute}
 	if _, err := m.Acquire(ctx, q); !errors.Is(err, over) {
 		t.Errorf("got error %v, want %v", err, over)

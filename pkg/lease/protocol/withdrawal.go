@@ -1,11 +1,12 @@
-package lease
+package protocol
 
 import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
-	"time"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
 const (
@@ -14,16 +15,11 @@ const (
 
 	// markerLeft is what a marker that is found has left, at least, to be as good as
 	// a new one: a repeat within a few seconds writes nothing.
-	markerLeft = WithdrawnFor * 3 / 4
+	markerLeft = lease.WithdrawnFor * 3 / 4
 )
 
-// WithdrawnFor is how long a request that was withdrawn is remembered. It is longer
-// than anything of a call can be under way: no request is sent for a call that is
-// older than [maxCallAge].
-const WithdrawnFor = time.Minute
-
 // A Withdrawal is a release by request id as it will be recorded; see
-// [ReleaseRequest].
+// [lease.ReleaseRequest].
 type Withdrawal struct {
 	RequestID, Principal string
 }
@@ -81,7 +77,7 @@ func (m Markers) set(now Instant, x Marker) (Markers, error) {
 		return next, nil
 	}
 	first := slices.MinFunc(all, func(a, b Marker) int { return cmp.Compare(a.Until, b.Until) })
-	return m, &RetryError{Err: ErrTooManyWithdrawn, After: first.Until.Sub(now)}
+	return m, &lease.RetryError{Err: lease.ErrTooManyWithdrawn, After: first.Until.Sub(now)}
 }
 
 // Withdraw returns the record after the request that w names is withdrawn: its
@@ -92,7 +88,7 @@ func (m Markers) set(now Instant, x Marker) (Markers, error) {
 func (r Record) Withdraw(now Instant, w Withdrawal, rules Rules) (Record, error) {
 	granted := r.RequestID == w.RequestID
 	if granted && r.Principal != w.Principal {
-		return r, ErrRequestConflict
+		return r, lease.ErrRequestConflict
 	}
 	next := r
 	if granted && !r.takenBack() {
@@ -101,7 +97,7 @@ func (r Record) Withdraw(now Instant, w Withdrawal, rules Rules) (Record, error)
 	if r.Markers.Until(w.Mark()) >= now.Add(markerLeft+rules.skew()) {
 		return next, nil
 	}
-	until := now.Add(WithdrawnFor + rules.skew())
+	until := now.Add(lease.WithdrawnFor + rules.skew())
 	markers, err := r.Markers.set(now, Marker{w.Mark(), until})
 	switch {
 	case err == nil:
@@ -120,15 +116,15 @@ func (r Record) Withdraw(now Instant, w Withdrawal, rules Rules) (Record, error)
 // Withdrawn returns the state of a lock at now, whose record was r before the
 // request that w names was withdrawn. Of holders, it names that of the lease that
 // the request got. A lease that ran out is not called late: nobody was told of it.
-func (r Record) Withdrawn(n Name, now Instant, w Withdrawal) State {
+func (r Record) Withdrawn(n lease.Name, now Instant, w Withdrawal) lease.State {
 	if r.RequestID != w.RequestID || r.takenBack() {
 		s := r.State(n, now)
-		s.Ended, s.Holder, s.Metadata, s.Abandoned = Withdrawn, "", "", nil
+		s.Ended, s.Holder, s.Metadata, s.Abandoned = lease.Withdrawn, "", "", nil
 		return s
 	}
 	s := r.released().State(n, now)
-	if s.Ended = Released; r.LeaseID == "" {
-		s.Ended = ReleasedBefore
+	if s.Ended = lease.Released; r.LeaseID == "" {
+		s.Ended = lease.ReleasedBefore
 	}
 	return s
 }

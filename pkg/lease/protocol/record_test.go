@@ -1,4 +1,4 @@
-package lease_test
+package protocol_test
 
 import (
 	"errors"
@@ -9,24 +9,25 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // noon is the time in the tests of records. Their numbers must have the size of
 // today's, because the first token of a lock is taken from the clock.
-const noon lease.Instant = 1_893_499_200_000
+const noon protocol.Instant = 1_893_499_200_000
 
 const (
-	ms     lease.Instant = 1
-	second               = 1000 * ms
-	minute               = 60 * second
-	hour                 = 60 * minute
-	day                  = 24 * hour
+	ms     protocol.Instant = 1
+	second                  = 1000 * ms
+	minute                  = 60 * second
+	hour                    = 60 * minute
+	day                     = 24 * hour
 )
 
 // held is a lock that worker-1 has been granted at noon, for a minute. It is
 // written out rather than acquired, so that a mistake in Acquire does not
 // become what the other tests expect.
-var held = lease.Record{
+var held = protocol.Record{
 	Token:     fence.Token(noon) + 1,
 	Clock:     noon,
 	LeaseID:   "lease-1",
@@ -43,25 +44,25 @@ var held = lease.Record{
 }
 
 // change returns r with changes.
-func change(r lease.Record, changes func(*lease.Record)) lease.Record {
+func change(r protocol.Record, changes func(*protocol.Record)) protocol.Record {
 	changes(&r)
 	return r
 }
 
 var (
-	released = change(held, func(r *lease.Record) { r.LeaseID, r.Expires, r.Free = "", 0, 0 })
-	broken   = change(released, func(r *lease.Record) {
+	released = change(held, func(r *protocol.Record) { r.LeaseID, r.Expires, r.Free = "", 0, 0 })
+	broken   = change(released, func(r *protocol.Record) {
 		r.Token++
 		r.Clock++
 		r.Retire = int64(noon+second+7*day) / 1000
 	})
-	protected = change(held, func(r *lease.Record) { r.Hold = noon + 10*second })
+	protected = change(held, func(r *protocol.Record) { r.Hold = noon + 10*second })
 )
 
 // restored are the rules after a restore at noon. The quarantine is as long as
 // the longest TTL, the longest lock delay and the skew; the floor is nearer, and
 // depends on none of them.
-var restored = lease.Rules{RestoredAt: noon.Time(), QuarantineEnd: quarantineEnd.Time()}
+var restored = protocol.Rules{RestoredAt: noon.Time(), QuarantineEnd: quarantineEnd.Time()}
 
 const (
 	floor         = noon + 3*minute
@@ -71,9 +72,9 @@ const (
 // A transition is one case of a change of a record.
 type transition struct {
 	name   string
-	before lease.Record
-	do     func(lease.Record) (lease.Record, error)
-	want   lease.Record // unless there is an error
+	before protocol.Record
+	do     func(protocol.Record) (protocol.Record, error)
+	want   protocol.Record // unless there is an error
 	err    error
 }
 
@@ -96,7 +97,7 @@ func check(t *testing.T, cases []transition) {
 func TestRemainingTimeIsNeverMoreThanWasAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		now  lease.Instant
+		now  protocol.Instant
 		ttl  time.Duration
 		want time.Duration
 	}{
@@ -120,7 +121,7 @@ func TestALeaseTellsOfTheOneThatRanOutBeforeIt(t *testing.T) {
 	if got := held.Lease(n, noon, time.Hour); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	after := change(held, func(r *lease.Record) { r.PrevToken, r.PrevHolder, r.PrevExpires = 5, "worker-0", noon-hour })
+	after := change(held, func(r *protocol.Record) { r.PrevToken, r.PrevHolder, r.PrevExpires = 5, "worker-0", noon-hour })
 	if a := after.Lease(n, noon, time.Hour).Abandoned; a == nil || *a != (lease.Abandoned{Holder: "worker-0", Token: 5, ExpiredAt: (noon - hour).Time()}) {
 		t.Errorf("got %+v", a)
 	}
@@ -134,11 +135,11 @@ func TestTheStateOfALock(t *testing.T) {
 	n := lease.Name{Namespace: "a", Lock: "b"}
 	for _, c := range []struct {
 		name   string
-		record lease.Record
-		now    lease.Instant
+		record protocol.Record
+		now    protocol.Instant
 		want   lease.State
 	}{
-		{"nothing is recorded", lease.Record{}, noon, lease.State{}},
+		{"nothing is recorded", protocol.Record{}, noon, lease.State{}},
 		{"held", held, noon + 20*second, lease.State{
 			Held: true, Token: held.Token, Holder: "worker-1", Metadata: "job 1", AcquiredAt: noon.Time(),
 			ExpiresAt: held.Expires.Time(), Remaining: 40 * time.Second, AvailableAt: held.Free.Time(),
@@ -152,7 +153,7 @@ func TestTheStateOfALock(t *testing.T) {
 			Abandoned: &lease.Abandoned{Holder: "worker-1", Token: held.Token, ExpiredAt: held.Expires.Time()},
 		}},
 		{"released", released, noon + second, lease.State{Token: held.Token, Holder: "worker-1"}},
-		{"released within its minimum hold", change(released, func(r *lease.Record) { r.Free = noon + 10*second }), noon + second,
+		{"released within its minimum hold", change(released, func(r *protocol.Record) { r.Free = noon + 10*second }), noon + second,
 			lease.State{Token: held.Token, Holder: "worker-1", AvailableAt: (noon + 10*second).Time()}},
 		{"broken", broken, noon + second, lease.State{Token: held.Token + 1, Holder: "worker-1"}},
 	} {
@@ -181,7 +182,7 @@ func TestALeaseThatIsPrintedGivesNoSecretAway(t *testing.T) {
 // A deployment may lower its limit while leases live.
 func TestALeaseOfAnEarlierLimitIsRenewedForLess(t *testing.T) {
 	q := lease.RenewRequest{LeaseID: held.LeaseID, Token: held.Token, TTL: time.Hour}
-	r, err := held.Renew(noon, q, lease.Rules{MaxTTL: 10 * time.Minute})
+	r, err := held.Renew(noon, q, protocol.Rules{MaxTTL: 10 * time.Minute})
 	if err != nil || r.TTL != 10*time.Minute || r.Expires != noon+10*minute {
 		t.Errorf("got %+v, %v, want it to live for 10 minutes", r, err)
 	}

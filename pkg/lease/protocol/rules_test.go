@@ -1,4 +1,4 @@
-package lease_test
+package protocol_test
 
 import (
 	"errors"
@@ -7,32 +7,33 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 func TestRulesHaveLimits(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for _, c := range []struct {
 		name  string
-		rules lease.Rules
+		rules protocol.Rules
 		valid bool
 	}{
-		{"the defaults", lease.Rules{}, true},
-		{"the shortest maximum TTL", lease.Rules{MaxTTL: time.Second}, true},
-		{"a maximum TTL below the shortest TTL", lease.Rules{MaxTTL: time.Second - 1}, false},
-		{"the longest maximum TTL", lease.Rules{MaxTTL: 24 * time.Hour}, true},
-		{"a longer maximum TTL", lease.Rules{MaxTTL: 24*time.Hour + 1}, false},
-		{"a negative maximum TTL", lease.Rules{MaxTTL: -time.Hour}, false},
-		{"the longest lock delay", lease.Rules{MaxLockDelay: time.Minute}, true},
-		{"a longer lock delay", lease.Rules{MaxLockDelay: time.Minute + 1}, false},
-		{"a negative lock delay", lease.Rules{MaxLockDelay: -1}, false},
-		{"the largest skew", lease.Rules{Skew: time.Minute}, true},
-		{"a larger skew", lease.Rules{Skew: time.Minute + 1}, false},
-		{"a negative skew, with which two would hold a lock", lease.Rules{Skew: -1}, false},
-		{"the shortest retention", lease.Rules{Retention: 24 * time.Hour}, true},
-		{"a retention shorter than a request can be under way", lease.Rules{Retention: 24*time.Hour - 1}, false},
-		{"the longest retention", lease.Rules{Retention: 10 * year}, true},
-		{"a longer retention", lease.Rules{Retention: 10*year + 1}, false},
-		{"a TTL in milliseconds that has overflowed", lease.Rules{MaxTTL: overflowing * time.Millisecond}, false},
+		{"the defaults", protocol.Rules{}, true},
+		{"the shortest maximum TTL", protocol.Rules{MaxTTL: time.Second}, true},
+		{"a maximum TTL below the shortest TTL", protocol.Rules{MaxTTL: time.Second - 1}, false},
+		{"the longest maximum TTL", protocol.Rules{MaxTTL: 24 * time.Hour}, true},
+		{"a longer maximum TTL", protocol.Rules{MaxTTL: 24*time.Hour + 1}, false},
+		{"a negative maximum TTL", protocol.Rules{MaxTTL: -time.Hour}, false},
+		{"the longest lock delay", protocol.Rules{MaxLockDelay: time.Minute}, true},
+		{"a longer lock delay", protocol.Rules{MaxLockDelay: time.Minute + 1}, false},
+		{"a negative lock delay", protocol.Rules{MaxLockDelay: -1}, false},
+		{"the largest skew", protocol.Rules{Skew: time.Minute}, true},
+		{"a larger skew", protocol.Rules{Skew: time.Minute + 1}, false},
+		{"a negative skew, with which two would hold a lock", protocol.Rules{Skew: -1}, false},
+		{"the shortest retention", protocol.Rules{Retention: 24 * time.Hour}, true},
+		{"a retention shorter than a request can be under way", protocol.Rules{Retention: 24*time.Hour - 1}, false},
+		{"the longest retention", protocol.Rules{Retention: 10 * year}, true},
+		{"a longer retention", protocol.Rules{Retention: 10*year + 1}, false},
+		{"a TTL in milliseconds that has overflowed", protocol.Rules{MaxTTL: overflowing * time.Millisecond}, false},
 	} {
 		if err := c.rules.Validate(noon.Time()); (err == nil) != c.valid {
 			t.Errorf("%s: got %v", c.name, err)
@@ -44,10 +45,10 @@ func TestRulesHaveLimits(t *testing.T) {
 var overflowing time.Duration = 1 << 45
 
 func TestTheTimesOfARestoreHaveLimits(t *testing.T) {
-	const none lease.Instant = 0
+	const none protocol.Instant = 0
 	for _, c := range []struct {
 		name          string
-		restored, end lease.Instant
+		restored, end protocol.Instant
 		field         string // of the error
 	}{
 		{"a restore just now", noon, quarantineEnd, ""},
@@ -66,7 +67,7 @@ func TestTheTimesOfARestoreHaveLimits(t *testing.T) {
 		{"a later one, which no limits can have", noon, noon + day + 2*minute + ms, "QuarantineEnd"},
 		{"a digit too many in the end", noon, quarantineEnd * 10, "QuarantineEnd"},
 	} {
-		err := lease.Rules{RestoredAt: c.restored.Time(), QuarantineEnd: c.end.Time()}.Validate(noon.Time())
+		err := protocol.Rules{RestoredAt: c.restored.Time(), QuarantineEnd: c.end.Time()}.Validate(noon.Time())
 		if (err == nil) != (c.field == "") || err != nil && !strings.Contains(err.Error(), "("+c.field+")") {
 			t.Errorf("%s: got %v, want an error about %q", c.name, err, c.field)
 		}
@@ -74,10 +75,10 @@ func TestTheTimesOfARestoreHaveLimits(t *testing.T) {
 }
 
 func TestTheFloorDependsOnTheRestoreOnly(t *testing.T) {
-	if got := (lease.Rules{}).Floor(); got != 0 {
+	if got := (protocol.Rules{}).Floor(); got != 0 {
 		t.Errorf("without a restore there is one: %d", got)
 	}
-	for _, r := range []lease.Rules{
+	for _, r := range []protocol.Rules{
 		{}, {MaxTTL: 24 * time.Hour}, {MaxTTL: time.Second}, {MaxLockDelay: time.Second}, {Skew: time.Minute},
 	} {
 		if r.RestoredAt = noon.Time(); r.Floor() != floor {
@@ -89,18 +90,18 @@ func TestTheFloorDependsOnTheRestoreOnly(t *testing.T) {
 func TestTheQuarantineOutlastsAllThatARestoreCanHaveForgotten(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		rules lease.Rules
-		want  lease.Instant
+		rules protocol.Rules
+		want  protocol.Instant
 	}{
-		{"the defaults", lease.Rules{}, quarantineEnd},
+		{"the defaults", protocol.Rules{}, quarantineEnd},
 		{"the longest TTL, a lock delay and a skew",
-			lease.Rules{MaxTTL: 24 * time.Hour, MaxLockDelay: 7 * time.Second, Skew: 3 * time.Second}, noon + day + 10*second},
+			protocol.Rules{MaxTTL: 24 * time.Hour, MaxLockDelay: 7 * time.Second, Skew: 3 * time.Second}, noon + day + 10*second},
 		{"short limits do not end it before the floor",
-			lease.Rules{MaxTTL: time.Second, MaxLockDelay: time.Second, Skew: time.Second}, floor},
+			protocol.Rules{MaxTTL: time.Second, MaxLockDelay: time.Second, Skew: time.Second}, floor},
 	} {
 		got := c.rules.QuarantineAfter(noon.Time())
 		c.rules.RestoredAt, c.rules.QuarantineEnd = noon.Time(), got
-		if err := c.rules.Validate(noon.Time()); lease.At(got) != c.want || err != nil {
+		if err := c.rules.Validate(noon.Time()); protocol.At(got) != c.want || err != nil {
 			t.Errorf("%s: got %v, %v, want %v", c.name, got, err, c.want.Time())
 		}
 	}
@@ -110,18 +111,18 @@ func TestADoubtfulClockGrantsNothing(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		received time.Time
-		rules    lease.Rules
+		rules    protocol.Rules
 		open     bool
 	}{
-		{"nothing is known of the gateway's clock", time.Time{}, lease.Rules{}, true},
-		{"both say the same", noon.Time(), lease.Rules{}, true},
-		{"the call waited as long as the gateway does", (noon - 30*second).Time(), lease.Rules{}, true},
-		{"the call is older: its caller has been told that it failed", (noon - 30*second - ms).Time(), lease.Rules{}, false},
-		{"the process was frozen for days", (noon - 3*day).Time(), lease.Rules{}, false},
-		{"the call comes from the future, within the skew", (noon + second).Time(), lease.Rules{}, true},
-		{"the call comes from the future", (noon + second + ms).Time(), lease.Rules{}, false},
-		{"a larger skew is allowed", (noon + 5*second).Time(), lease.Rules{Skew: 5 * time.Second}, true},
-		{"no more than that", (noon + 5*second + ms).Time(), lease.Rules{Skew: 5 * time.Second}, false},
+		{"nothing is known of the gateway's clock", time.Time{}, protocol.Rules{}, true},
+		{"both say the same", noon.Time(), protocol.Rules{}, true},
+		{"the call waited as long as the gateway does", (noon - 30*second).Time(), protocol.Rules{}, true},
+		{"the call is older: its caller has been told that it failed", (noon - 30*second - ms).Time(), protocol.Rules{}, false},
+		{"the process was frozen for days", (noon - 3*day).Time(), protocol.Rules{}, false},
+		{"the call comes from the future, within the skew", (noon + second).Time(), protocol.Rules{}, true},
+		{"the call comes from the future", (noon + second + ms).Time(), protocol.Rules{}, false},
+		{"a larger skew is allowed", (noon + 5*second).Time(), protocol.Rules{Skew: 5 * time.Second}, true},
+		{"no more than that", (noon + 5*second + ms).Time(), protocol.Rules{Skew: 5 * time.Second}, false},
 	} {
 		err := c.rules.Open(noon, &lease.Call{Received: c.received})
 		if (err == nil) != c.open {
@@ -139,19 +140,19 @@ func TestAGrantWaitsForTheSkewAndTheLockDelay(t *testing.T) {
 		Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute, Holder: "worker-1", RequestID: lease.NewID(),
 		Metadata: "job 1", MinHold: 2 * time.Second, LockDelay: 3 * time.Second,
 	}
-	got, err := lease.Rules{Skew: 4 * time.Second}.Grant(q, "role-1")
-	want := lease.Grant{
+	got, err := protocol.Rules{Skew: 4 * time.Second}.Grant(q, "role-1")
+	want := protocol.Grant{
 		LeaseID: got.LeaseID, RequestID: q.RequestID, Holder: "worker-1", Principal: "role-1", Metadata: "job 1",
 		TTL: time.Minute, MinHold: 2 * time.Second, Delay: 7 * time.Second,
 	}
 	if err != nil || got != want {
 		t.Errorf("got %+v, error %v, want %+v", got, err, want)
 	}
-	if g, err := (lease.Rules{}).Grant(q, ""); err != nil || g.Delay != 4*time.Second {
+	if g, err := (protocol.Rules{}).Grant(q, ""); err != nil || g.Delay != 4*time.Second {
 		t.Errorf("got a delay of %v, error %v, want the default skew of 1s and 3s", g.Delay, err)
 	}
 	q.TTL = 0
-	if g, err := (lease.Rules{}).Grant(q, ""); err == nil || g != (lease.Grant{}) {
+	if g, err := (protocol.Rules{}).Grant(q, ""); err == nil || g != (protocol.Grant{}) {
 		t.Errorf("got %+v from a request without a TTL", g)
 	}
 }
@@ -160,7 +161,7 @@ func TestEveryGrantHasIDsOfItsOwn(t *testing.T) {
 	q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute}
 	seen := make(map[string]bool)
 	for range 1000 {
-		g, err := lease.Rules{}.Grant(q, "")
+		g, err := protocol.Rules{}.Grant(q, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,8 +176,8 @@ func TestEveryGrantHasIDsOfItsOwn(t *testing.T) {
 
 func TestInstantsRoundSoThatNothingEndsLate(t *testing.T) {
 	for name, c := range map[string]struct{ got, want int64 }{
-		"a time is rounded down":             {int64(lease.At(noon.Time().Add(time.Millisecond - 1))), int64(noon)},
-		"no time is zero":                    {int64(lease.At(time.Time{})), 0},
+		"a time is rounded down":             {int64(protocol.At(noon.Time().Add(time.Millisecond - 1))), int64(noon)},
+		"no time is zero":                    {int64(protocol.At(time.Time{})), 0},
 		"a duration is rounded down":         {int64(noon.Add(2*time.Millisecond - 1)), int64(noon + ms)},
 		"a difference":                       {int64((noon + second).Sub(noon)), int64(time.Second)},
 		"seconds are rounded up":             {(noon + ms).Seconds(), int64(noon)/1000 + 1},
@@ -187,10 +188,10 @@ func TestInstantsRoundSoThatNothingEndsLate(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", name, c.got, c.want)
 		}
 	}
-	if got := lease.Instant(0).Time(); !got.IsZero() {
+	if got := protocol.Instant(0).Time(); !got.IsZero() {
 		t.Errorf("zero became %v", got)
 	}
-	if got := noon.Time(); lease.At(got) != noon || got.Location() != time.UTC {
+	if got := noon.Time(); protocol.At(got) != noon || got.Location() != time.UTC {
 		t.Errorf("noon became %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package lease
+package memlease
 
 import (
 	"fmt"
@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // use acquires a lock that is never released.
-func use(t *testing.T, m *Memory, lock string) fence.Token {
+func use(t *testing.T, m *Store, lock string) fence.Token {
 	t.Helper()
-	l, err := m.Acquire(t.Context(), AcquireRequest{Name: Name{Namespace: "a", Lock: lock}, TTL: time.Second})
+	l, err := m.Acquire(t.Context(), lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: lock}, TTL: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +24,7 @@ func use(t *testing.T, m *Memory, lock string) fence.Token {
 func TestNamesUsedOnceAreForgottenAndTheirTokensDoNotComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const names = 100_000
-		m := new(Memory)
+		m := new(Store)
 		last := make([]fence.Token, names)
 		for i := range names {
 			last[i] = use(t, m, fmt.Sprint("once ", i))
@@ -50,17 +52,17 @@ func TestNamesUsedOnceAreForgottenAndTheirTokensDoNotComeAgain(t *testing.T) {
 
 func TestSweepForgetsRetiredRecordsAndOnlyThose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := At(time.Now())
-		m := &Memory{records: make(map[Name]Record)}
-		name := func(i int) Name { return Name{Namespace: "a", Lock: fmt.Sprint(i)} }
+		now := protocol.At(time.Now())
+		m := &Store{records: make(map[lease.Name]protocol.Record)}
+		name := func(i int) lease.Name { return lease.Name{Namespace: "a", Lock: fmt.Sprint(i)} }
 		for i := range 1023 {
-			m.records[name(i)] = Record{Token: 1, Retire: now.Seconds() + int64(i%3) - 1}
+			m.records[name(i)] = protocol.Record{Token: 1, Retire: now.Seconds() + int64(i%3) - 1}
 		}
 		m.sweep(now)
 		if len(m.records) != 1023 {
 			t.Fatalf("swept at %d records, too few to be worth it", len(m.records))
 		}
-		m.records[name(1023)] = Record{Token: 1, LeaseID: NewID(), Retire: now.Seconds() + 1}
+		m.records[name(1023)] = protocol.Record{Token: 1, LeaseID: lease.NewID(), Retire: now.Seconds() + 1}
 		m.sweep(now)
 		for i := range 1024 {
 			if _, found := m.records[name(i)]; found == (i < 1023 && i%3 == 0) {
@@ -75,7 +77,7 @@ func TestSweepForgetsRetiredRecordsAndOnlyThose(t *testing.T) {
 
 func TestSweepIsNotRepeatedUntilTheRecordsHaveDoubled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(Memory)
+		m := new(Store)
 		sweeps, at := 0, 0
 		for i := range 10_000 {
 			use(t, m, fmt.Sprint(i))

@@ -1,10 +1,12 @@
-package lease
+package protocol
 
 import (
 	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
 const (
@@ -22,25 +24,25 @@ const (
 )
 
 // Await acquires a lock, waiting for it up to wait, and less if the context
-// ends earlier. It calls acquire once; while that is refused with [ErrHeld] it
+// ends earlier. It calls acquire once; while that is refused with [lease.ErrHeld] it
 // polls with look, which fails in the same way while the lock is not available,
 // and calls acquire again when it is. So waiters only read: failed writes would
 // take the capacity that the holder needs to renew.
 //
-// Stores call it; others set [AcquireRequest.Wait].
-func Await(ctx context.Context, wait time.Duration, acquire func(context.Context) (Lease, error), look func(context.Context) error) (Lease, error) {
+// Stores call it; others set [lease.AcquireRequest.Wait].
+func Await(ctx context.Context, wait time.Duration, acquire func(context.Context) (lease.Lease, error), look func(context.Context) error) (lease.Lease, error) {
 	end := time.Now().Add(wait)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-waitMargin).Before(end) {
 		end = deadline.Add(-waitMargin)
 	}
 	l, err := acquire(ctx)
-	for Classify(err).Wait && time.Now().Before(end) {
+	for lease.Classify(err).Wait && time.Now().Before(end) {
 		left := time.Until(end)
 		if asked(err) > left {
 			break // the caller is told for how long to leave the store alone
 		}
 		if err := sleep(ctx, min(pause(err), left)); err != nil {
-			return Lease{}, err
+			return lease.Lease{}, err
 		}
 		if err = look(ctx); err == nil {
 			l, err = acquire(ctx)
@@ -54,7 +56,7 @@ func Await(ctx context.Context, wait time.Duration, acquire func(context.Context
 // for more time gets it: those who ask at once are why it does.
 func pause(err error) time.Duration {
 	d := pollInterval/2 + rand.N(pollInterval)
-	var held *HeldError
+	var held *lease.HeldError
 	if errors.As(err, &held) {
 		d = min(d, held.Remaining+rand.N(pollInterval/10))
 	}
@@ -66,7 +68,7 @@ func pause(err error) time.Duration {
 
 // asked is for how long a store that failed wants to be left alone.
 func asked(err error) time.Duration {
-	var retry *RetryError
+	var retry *lease.RetryError
 	if errors.As(err, &retry) {
 		return min(retry.After, maxPause)
 	}

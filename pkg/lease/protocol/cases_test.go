@@ -1,4 +1,4 @@
-package lease_test
+package protocol_test
 
 import (
 	"errors"
@@ -9,13 +9,15 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // What users of other lock services ran into.
 
 func TestAThousandGrantsToThreeHoldersHaveGrowingTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		var last lease.Lease
 		for i := range 1000 {
 			l, err := m.Acquire(t.Context(), lease.AcquireRequest{
@@ -44,9 +46,9 @@ func TestAThousandGrantsToThreeHoldersHaveGrowingTokens(t *testing.T) {
 // A lock changes hands less than once in a millisecond, so the tokens stay
 // behind the clock; but they may be far ahead when a clock was.
 func TestAForgottenLockStartsAboveItsLastToken(t *testing.T) {
-	for name, start := range map[string]lease.Instant{"on a right clock": noon, "on a clock that was ten years ahead": noon + 3650*day} {
+	for name, start := range map[string]protocol.Instant{"on a right clock": noon, "on a clock that was ten years ahead": noon + 3650*day} {
 		t.Run(name, func(t *testing.T) {
-			r, err := lease.Record{}.Acquire(start, theirs, lease.Rules{})
+			r, err := protocol.Record{}.Acquire(start, theirs, protocol.Rules{})
 			for i := range 10_000 {
 				if err != nil {
 					t.Fatal(err)
@@ -56,15 +58,15 @@ func TestAForgottenLockStartsAboveItsLastToken(t *testing.T) {
 				}
 				g := theirs
 				g.RequestID = fmt.Sprint("request ", i)
-				r, err = r.Acquire(noon+second, g, lease.Rules{})
+				r, err = r.Acquire(noon+second, g, protocol.Rules{})
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			// The store deletes it as early as it may, and the next host is as
 			// far behind as it may be.
-			forgotten := lease.Instant(r.Retire)*second - minute
-			again, err := lease.Record{}.Acquire(forgotten, mine, lease.Rules{})
+			forgotten := protocol.Instant(r.Retire)*second - minute
+			again, err := protocol.Record{}.Acquire(forgotten, mine, protocol.Rules{})
 			if err != nil || again.Token <= r.Token {
 				t.Errorf("token %d, error %v, was granted after %d", again.Token, err, r.Token)
 			}
@@ -78,8 +80,8 @@ func TestRenewingDoesNotReviveALeaseWhoseSuccessorHasReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := lease.RenewRequest{LeaseID: "lease-1", Token: held.Token, TTL: time.Hour}
-	for _, now := range []lease.Instant{noon, held.Expires - ms, held.Free, held.Free + day} {
-		if _, err := after.Renew(now, q, lease.Rules{}); !errors.Is(err, lease.ErrLost) {
+	for _, now := range []protocol.Instant{noon, held.Expires - ms, held.Free, held.Free + day} {
+		if _, err := after.Renew(now, q, protocol.Rules{}); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("at %d: got error %v, want ErrLost", now, err)
 		}
 	}
@@ -87,7 +89,7 @@ func TestRenewingDoesNotReviveALeaseWhoseSuccessorHasReleased(t *testing.T) {
 
 func TestTheSameHolderGetsANewLeaseAfterItsLastRanOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Second, Holder: "worker-1", Wait: 5 * time.Second}
 		first, err := m.Acquire(t.Context(), q)
 		if err != nil {
@@ -111,7 +113,7 @@ func TestTheSameHolderGetsANewLeaseAfterItsLastRanOut(t *testing.T) {
 }
 
 func TestNamesThatReadAlikeWithoutTheirSlashAreDifferentLocks(t *testing.T) {
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	for _, n := range []lease.Name{{Namespace: "ab", Lock: "c"}, {Namespace: "a", Lock: "bc"}, {Namespace: "a", Lock: "b/c"}, {Namespace: "a-b", Lock: "c"}} {
 		if _, err := m.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute}); err != nil {
 			t.Errorf("%v: %v", n, err)
@@ -120,19 +122,19 @@ func TestNamesThatReadAlikeWithoutTheirSlashAreDifferentLocks(t *testing.T) {
 }
 
 func TestHostsWhoseClocksAreOffTakeOverOnlyWhenTheHolderHasStopped(t *testing.T) {
-	rules := lease.Rules{Skew: 4 * time.Second} // the most that two hosts are apart here
+	rules := protocol.Rules{Skew: 4 * time.Second} // the most that two hosts are apart here
 	n := lease.Name{Namespace: "a", Lock: "b"}
-	grant := func(holder string) lease.Grant {
+	grant := func(holder string) protocol.Grant {
 		g, err := rules.Grant(lease.AcquireRequest{Name: n, TTL: 10 * time.Second, Holder: holder}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return g
 	}
-	clocks := []lease.Instant{-2 * second, 0, 2 * second}
+	clocks := []protocol.Instant{-2 * second, 0, 2 * second}
 	for _, first := range clocks {
 		for _, other := range clocks {
-			r, err := lease.Record{}.Acquire(noon+first, grant("worker-1"), rules)
+			r, err := protocol.Record{}.Acquire(noon+first, grant("worker-1"), rules)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,22 +162,22 @@ func TestHostsWhoseClocksAreOffTakeOverOnlyWhenTheHolderHasStopped(t *testing.T)
 
 func TestTokensOfARestoredStoreAreAboveAllThatItForgot(t *testing.T) {
 	backup := held
-	forgotten, err := lease.Record{}, error(nil)
+	forgotten, err := protocol.Record{}, error(nil)
 	for r, now := backup, noon; now < noon+hour; now += minute {
-		if r, err = r.Break(now, r.Token, lease.Rules{}); err != nil {
+		if r, err = r.Break(now, r.Token, protocol.Rules{}); err != nil {
 			t.Fatal(err)
 		}
 		g := theirs
 		g.RequestID = fmt.Sprint("request ", now)
-		if r, err = r.Acquire(now, g, lease.Rules{}); err != nil {
+		if r, err = r.Acquire(now, g, protocol.Rules{}); err != nil {
 			t.Fatal(err)
 		}
 		forgotten = r
 	}
-	rules := lease.Rules{RestoredAt: (noon + hour).Time()}
+	rules := protocol.Rules{RestoredAt: (noon + hour).Time()}
 	rules.QuarantineEnd = rules.QuarantineAfter(rules.RestoredAt)
 	for now := noon + hour; ; now += second {
-		next, err := backup.Acquire(now, with(mine, func(g *lease.Grant) { g.RequestID = "request-3" }), rules)
+		next, err := backup.Acquire(now, with(mine, func(g *protocol.Grant) { g.RequestID = "request-3" }), rules)
 		if errors.Is(err, lease.ErrQuarantine) {
 			continue
 		}

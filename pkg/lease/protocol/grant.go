@@ -1,25 +1,24 @@
-package lease
+package protocol
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
 // Grant checks q under r and makes it ready to be recorded for principal, with
 // a new lease id and, unless it has one, a new request id.
-func (r Rules) Grant(q AcquireRequest, principal string) (Grant, error) {
-	if err := q.Validate(r); err != nil {
+func (r Rules) Grant(q lease.AcquireRequest, principal string) (Grant, error) {
+	if err := q.Validate(r.maxTTL(), r.maxLockDelay()); err != nil {
 		return Grant{}, err
 	}
 	if q.RequestID == "" {
-		q.RequestID = NewID()
+		q.RequestID = lease.NewID()
 	}
 	return Grant{
-		LeaseID:   NewID(),
+		LeaseID:   lease.NewID(),
 		RequestID: q.RequestID,
 		Holder:    q.Holder,
 		Principal: principal,
@@ -30,18 +29,10 @@ func (r Rules) Grant(q AcquireRequest, principal string) (Grant, error) {
 	}, nil
 }
 
-// NewID returns 128 random bits in 22 characters, fit for a lease id or a
-// request id.
-func NewID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails; it crashes the program instead
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
-
 // Lease returns the lease that holds the lock n, as seen at now. Remaining is
 // never more than ttl: the clock that wrote the record may be ahead of this one.
-func (r Record) Lease(n Name, now Instant, ttl time.Duration) Lease {
-	l := Lease{
+func (r Record) Lease(n lease.Name, now Instant, ttl time.Duration) lease.Lease {
+	l := lease.Lease{
 		Name:       n,
 		Token:      r.Token,
 		ID:         r.LeaseID,
@@ -52,14 +43,14 @@ func (r Record) Lease(n Name, now Instant, ttl time.Duration) Lease {
 		Remaining:  min(r.Expires.Sub(now), ttl),
 	}
 	if r.PrevExpires != 0 {
-		l.Abandoned = &Abandoned{Holder: r.PrevHolder, Token: r.PrevToken, ExpiredAt: r.PrevExpires.Time()}
+		l.Abandoned = &lease.Abandoned{Holder: r.PrevHolder, Token: r.PrevToken, ExpiredAt: r.PrevExpires.Time()}
 	}
 	return l
 }
 
 // State returns what anyone may know of the lock n at now.
-func (r Record) State(n Name, now Instant) State {
-	s := State{Name: n, Held: r.HeldAt(now), Token: r.Token, Holder: r.Holder}
+func (r Record) State(n lease.Name, now Instant) lease.State {
+	s := lease.State{Name: n, Held: r.HeldAt(now), Token: r.Token, Holder: r.Holder}
 	if r.Free > now {
 		s.AvailableAt = r.Free.Time()
 	}
@@ -68,7 +59,7 @@ func (r Record) State(n Name, now Instant) State {
 		s.Metadata, s.Remaining = r.Metadata, r.Expires.Sub(now)
 		s.AcquiredAt, s.ExpiresAt = r.Since.Time(), r.Expires.Time()
 	case r.LeaseID != "":
-		s.Abandoned = &Abandoned{Holder: r.Holder, Token: r.Token, ExpiredAt: r.Expires.Time()}
+		s.Abandoned = &lease.Abandoned{Holder: r.Holder, Token: r.Token, ExpiredAt: r.Expires.Time()}
 	}
 	return s
 }
@@ -76,22 +67,22 @@ func (r Record) State(n Name, now Instant) State {
 // Released returns the state of a lock at now, after the release q has been made
 // of r, or fails as [Record.Release] does. Of holders, it names that of the
 // lease that q names, and no successor.
-func (r Record) Released(now Instant, q ReleaseRequest) (State, error) {
+func (r Record) Released(now Instant, q lease.ReleaseRequest) (lease.State, error) {
 	next, err := r.Release(q)
 	if err != nil {
-		return State{}, err
+		return lease.State{}, err
 	}
 	s := next.State(q.Name, now)
 	switch {
 	case next == r:
-		s.Ended = ReleasedBefore
+		s.Ended = lease.ReleasedBefore
 		if r.Token != q.Token {
 			s.Holder = r.PrevHolder
 		}
 	case r.Expires <= now:
-		s.Ended = ReleasedLate
+		s.Ended = lease.ReleasedLate
 	default:
-		s.Ended = Released
+		s.Ended = lease.Released
 	}
 	return s, nil
 }
@@ -102,19 +93,5 @@ func checkToken(t fence.Token) error {
 	if t.Valid() {
 		return nil
 	}
-	return fmt.Errorf("%w: the token %d is out of range", ErrMisconfigured, t)
-}
-
-// String describes l without its id, so that a lease that is printed gives no
-// secret away.
-func (l Lease) String() string {
-	return fmt.Sprintf("%v: token %d, %q, until %s", l.Name, l.Token, l.Holder, l.ExpiresAt.Format(time.RFC3339Nano))
-}
-
-// String describes s in one line.
-func (s State) String() string {
-	if s.Held {
-		return fmt.Sprintf("%v: held, token %d, %q, until %s", s.Name, s.Token, s.Holder, s.ExpiresAt.Format(time.RFC3339Nano))
-	}
-	return fmt.Sprintf("%v: free, token %d, %q, available at %s", s.Name, s.Token, s.Holder, s.AvailableAt.Format(time.RFC3339Nano))
+	return fmt.Errorf("%w: the token %d is out of range", lease.ErrMisconfigured, t)
 }

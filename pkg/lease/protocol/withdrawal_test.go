@@ -1,4 +1,4 @@
-package lease_test
+package protocol_test
 
 import (
 	"errors"
@@ -9,50 +9,52 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 var (
-	withdrawn = lease.Withdrawal{RequestID: "request-1", Principal: "role-1"} // the request of held
-	other     = lease.Withdrawal{RequestID: "request-2", Principal: "role-1"}
+	withdrawn = protocol.Withdrawal{RequestID: "request-1", Principal: "role-1"} // the request of held
+	other     = protocol.Withdrawal{RequestID: "request-2", Principal: "role-1"}
 )
 
 // markedUntil is when a marker that was set at noon has done its work.
 const markedUntil = noon + minute + second
 
 // marked returns r with markers.
-func marked(r lease.Record, all ...lease.Marker) lease.Record {
-	r.Markers, _ = lease.MarkersOf(all)
+func marked(r protocol.Record, all ...protocol.Marker) protocol.Record {
+	r.Markers, _ = protocol.MarkersOf(all)
 	return r
 }
 
 // takenBack is the grant held, if it took over a lease that ran out and was taken back.
-var takenBack = change(held, func(r *lease.Record) {
+var takenBack = change(held, func(r *protocol.Record) {
 	r.PrevExpires, r.PrevHolder = noon-hour, "crashed"
 	*r = r.TakenBack()
 })
 
 // crowd returns n markers of other requests, the first until noon + 1 s, and so on.
-func crowd(n int) (all []lease.Marker) {
+func crowd(n int) (all []protocol.Marker) {
 	for i := range n {
-		all = append(all, lease.Marker{Mark: fmt.Sprint("crowd-", i), Until: noon + lease.Instant(i+1)*second})
+		all = append(all, protocol.Marker{Mark: fmt.Sprint("crowd-", i), Until: noon + protocol.Instant(i+1)*second})
 	}
 	return all
 }
 
 func TestWithdraw(t *testing.T) {
-	var none lease.Record
-	withdraw := func(now lease.Instant, w lease.Withdrawal) func(lease.Record) (lease.Record, error) {
-		return func(r lease.Record) (lease.Record, error) { return r.Withdraw(now, w, lease.Rules{}) }
+	var none protocol.Record
+	withdraw := func(now protocol.Instant, w protocol.Withdrawal) func(protocol.Record) (protocol.Record, error) {
+		return func(r protocol.Record) (protocol.Record, error) { return r.Withdraw(now, w, protocol.Rules{}) }
 	}
-	mine, its := lease.Marker{Mark: withdrawn.Mark(), Until: markedUntil}, lease.Marker{Mark: other.Mark(), Until: markedUntil}
-	retire := func(r lease.Record, at lease.Instant) lease.Record { r.Retire = int64(at) / 1000; return r }
-	stranger := lease.Withdrawal{RequestID: "request-1", Principal: "role-2"}
+	mine, its := protocol.Marker{Mark: withdrawn.Mark(), Until: markedUntil}, protocol.Marker{Mark: other.Mark(), Until: markedUntil}
+	retire := func(r protocol.Record, at protocol.Instant) protocol.Record { r.Retire = int64(at) / 1000; return r }
+	stranger := protocol.Withdrawal{RequestID: "request-1", Principal: "role-2"}
 	check(t, []transition{
 		{"its lease is ended, and it gets no other", held, withdraw(noon, withdrawn), marked(released, mine), nil},
 		{"the minimum hold stays", protected, withdraw(noon, withdrawn),
-			marked(change(released, func(r *lease.Record) { r.Hold, r.Free = protected.Hold, protected.Hold }), mine), nil},
+			marked(change(released, func(r *protocol.Record) { r.Hold, r.Free = protected.Hold, protected.Hold }), mine), nil},
 		{"a lease that ran out is ended too", marked(held, crowd(1)...), withdraw(held.Expires+ms, withdrawn),
-			marked(released, lease.Marker{Mark: mine.Mark, Until: held.Expires + ms + minute + second}), nil},
+			marked(released, protocol.Marker{Mark: mine.Mark, Until: held.Expires + ms + minute + second}), nil},
 		{"after its release it gets no other", released, withdraw(noon, withdrawn), marked(released, mine), nil},
 		{"a lease that was broken stays so", broken, withdraw(noon, withdrawn), marked(broken, mine), nil},
 		{"of another principal it is a conflict", held, withdraw(noon, stranger), none, lease.ErrRequestConflict},
@@ -66,19 +68,19 @@ func TestWithdraw(t *testing.T) {
 		{"again it changes nothing", marked(released, mine), withdraw(noon+15*second, withdrawn), marked(released, mine), nil},
 		{"again it changes nothing for a request that was not granted", marked(held, its), withdraw(noon+15*second, other), marked(held, its), nil},
 		{"again, later, it lasts longer", marked(held, its), withdraw(noon+15*second+ms, other),
-			marked(held, lease.Marker{Mark: its.Mark, Until: markedUntil + 15*second + ms}), nil},
+			marked(held, protocol.Marker{Mark: its.Mark, Until: markedUntil + 15*second + ms}), nil},
 		{"again, later, it lasts longer in a full record", marked(held, append(crowd(9), its)...), withdraw(noon+999*ms, other), marked(held, append(crowd(9), its)...), nil},
 		{"a grant that was taken back is none", takenBack, withdraw(noon, withdrawn), marked(takenBack, mine), nil},
 		{"a grant that was taken back is no one else's", takenBack, withdraw(noon, stranger), none, lease.ErrRequestConflict},
 		{"it joins others", marked(held, crowd(9)...), withdraw(noon, other), marked(held, append(crowd(9), its)...), nil},
 		{"old markers go", marked(held, crowd(10)...), withdraw(noon+3*second, other),
-			marked(held, append(crowd(10)[3:], lease.Marker{Mark: its.Mark, Until: markedUntil + 3*second})...), nil},
+			marked(held, append(crowd(10)[3:], protocol.Marker{Mark: its.Mark, Until: markedUntil + 3*second})...), nil},
 		{"without room it is unknown whether it will be granted", marked(held, crowd(10)...), withdraw(noon+second-ms, other), none, lease.ErrTooManyWithdrawn},
 		{"without room its lease is ended all the same", marked(held, crowd(10)...), withdraw(noon, withdrawn), marked(released, crowd(10)...), nil},
 		{"without room its second lease would not be refused", marked(released, crowd(10)...), withdraw(noon, withdrawn), none, lease.ErrTooManyWithdrawn},
 		{"without room again it changes nothing", marked(held, append(crowd(9), its)...), withdraw(noon, other), marked(held, append(crowd(9), its)...), nil},
 	})
-	_, err := marked(held, crowd(10)...).Withdraw(noon+200*ms, other, lease.Rules{})
+	_, err := marked(held, crowd(10)...).Withdraw(noon+200*ms, other, protocol.Rules{})
 	var retry *lease.RetryError
 	if !errors.As(err, &retry) || retry.After != 800*time.Millisecond {
 		t.Errorf("without room: got %#v, want the time until there is some", err)
@@ -86,26 +88,26 @@ func TestWithdraw(t *testing.T) {
 }
 
 func TestARequestThatWasWithdrawnIsNotGranted(t *testing.T) {
-	g := lease.Grant{LeaseID: "lease-2", RequestID: "request-2", Principal: "role-1", TTL: time.Minute, Delay: time.Second}
-	its := lease.Marker{Mark: other.Mark(), Until: markedUntil}
-	for _, r := range []lease.Record{marked(lease.Record{}, its), marked(released, its), marked(held, its)} {
+	g := protocol.Grant{LeaseID: "lease-2", RequestID: "request-2", Principal: "role-1", TTL: time.Minute, Delay: time.Second}
+	its := protocol.Marker{Mark: other.Mark(), Until: markedUntil}
+	for _, r := range []protocol.Record{marked(protocol.Record{}, its), marked(released, its), marked(held, its)} {
 		// The marker counts until another takes its place, however late it is.
-		for _, now := range []lease.Instant{noon, markedUntil, markedUntil + 9*day} {
-			if got, err := r.Acquire(now, g, lease.Rules{}); !errors.Is(err, lease.ErrRequestSpent) || got != r {
+		for _, now := range []protocol.Instant{noon, markedUntil, markedUntil + 9*day} {
+			if got, err := r.Acquire(now, g, protocol.Rules{}); !errors.Is(err, lease.ErrRequestSpent) || got != r {
 				t.Errorf("at %d: got %+v, error %v", now, got, err)
 			}
 			if err := r.Awaited(now, g); !errors.Is(err, lease.ErrRequestSpent) {
 				t.Errorf("a waiter at %d: got error %v", now, err)
 			}
 		}
-		for _, changed := range []func(*lease.Grant){
-			func(g *lease.Grant) { g.RequestID = "request-3" },
-			func(g *lease.Grant) { g.Principal = "role-2" }, // nobody withdraws what somebody else asks for
+		for _, changed := range []func(*protocol.Grant){
+			func(g *protocol.Grant) { g.RequestID = "request-3" },
+			func(g *protocol.Grant) { g.Principal = "role-2" }, // nobody withdraws what somebody else asks for
 		} {
 			g := g
 			changed(&g)
 			now := held.Free
-			next, err := r.Acquire(now, g, lease.Rules{})
+			next, err := r.Acquire(now, g, protocol.Rules{})
 			if err != nil || next.LeaseID != "lease-2" || next.Markers != r.Markers || r.Awaited(now, g) != nil {
 				t.Errorf("%+v: got %+v, error %v", g, next, err)
 			}
@@ -114,19 +116,19 @@ func TestARequestThatWasWithdrawnIsNotGranted(t *testing.T) {
 }
 
 func TestAWithdrawalTellsWhatItFound(t *testing.T) {
-	late := change(released, func(r *lease.Record) { r.Principal = "role-1" })
+	late := change(released, func(r *protocol.Record) { r.Principal = "role-1" })
 	for _, c := range []struct {
 		name   string
-		record lease.Record
-		now    lease.Instant
-		w      lease.Withdrawal
+		record protocol.Record
+		now    protocol.Instant
+		w      protocol.Withdrawal
 		want   lease.State
 	}{
 		{"a lease", held, noon, withdrawn, lease.State{Token: held.Token, Holder: "worker-1", Ended: lease.Released}},
 		{"a lease that ran out", held, held.Free, withdrawn, lease.State{Token: held.Token, Holder: "worker-1", Ended: lease.Released}},
 		{"a lease that was released", late, noon, withdrawn, lease.State{Token: held.Token, Holder: "worker-1", Ended: lease.ReleasedBefore}},
 		{"a grant that was taken back", takenBack, noon, withdrawn, lease.State{Token: takenBack.Token, Ended: lease.Withdrawn}},
-		{"nothing", lease.Record{}, noon, other, lease.State{Ended: lease.Withdrawn}},
+		{"nothing", protocol.Record{}, noon, other, lease.State{Ended: lease.Withdrawn}},
 		{"the lease of another", held, noon, other, lease.State{Held: true, Token: held.Token, AcquiredAt: noon.Time(), ExpiresAt: held.Expires.Time(),
 			Remaining: time.Minute, AvailableAt: held.Free.Time(), Ended: lease.Withdrawn}},
 		{"a lease of another that ran out", held, held.Free, other, lease.State{Token: held.Token, Ended: lease.Withdrawn}},
@@ -138,8 +140,8 @@ func TestAWithdrawalTellsWhatItFound(t *testing.T) {
 }
 
 func TestTheMarksOfRequestsAreDifferent(t *testing.T) {
-	seen := make(map[string]lease.Withdrawal)
-	for _, w := range []lease.Withdrawal{
+	seen := make(map[string]protocol.Withdrawal)
+	for _, w := range []protocol.Withdrawal{
 		withdrawn, other, {RequestID: "request-1"}, {Principal: "role-1"}, {}, {RequestID: "request-1r", Principal: "ole-1"},
 	} {
 		m := w.Mark()
@@ -147,18 +149,18 @@ func TestTheMarksOfRequestsAreDifferent(t *testing.T) {
 			t.Errorf("%+v and %+v have the mark %q", w, o, m)
 		}
 		seen[m] = w
-		if g := (lease.Grant{RequestID: w.RequestID, Principal: w.Principal}); g.Mark() != m {
+		if g := (protocol.Grant{RequestID: w.RequestID, Principal: w.Principal}); g.Mark() != m {
 			t.Errorf("a grant of %+v has the mark %q, want %q", w, g.Mark(), m)
 		}
 	}
-	if _, ok := lease.MarkersOf(crowd(11)); ok {
+	if _, ok := protocol.MarkersOf(crowd(11)); ok {
 		t.Error("eleven markers are accepted")
 	}
 }
 
 func TestMemoryWithdrawsForThePrincipalOfTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		as := func(principal string) *lease.Call { return &lease.Call{Principal: principal, Received: time.Now()} }
 		q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute, RequestID: lease.NewID()}
 		release := func(principal string, want lease.Ending, fails error) {
@@ -191,7 +193,7 @@ func TestMemoryWithdrawsForThePrincipalOfTheRequest(t *testing.T) {
 
 func TestTheEleventhWithdrawalWithinAMinuteHasToWaitAndEndsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		n := lease.Name{Namespace: "a", Lock: "b"}
 		release := func(id string) error {
 			_, err := m.Release(t.Context(), lease.ReleaseRequest{Name: n, RequestID: id})

@@ -1,4 +1,4 @@
-package lease_test
+package protocol_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // halfSkew is how far the clock of a host may be from the true time.
@@ -52,18 +53,18 @@ func interleave(t *rapid.T) {
 
 // A world is the truth: the true time and everything that was ever granted.
 type world struct {
-	now   lease.Instant
-	rules lease.Rules
+	now   protocol.Instant
+	rules protocol.Rules
 	locks []lock
 	ids   int
 }
 
 type lock struct {
-	record, saved lease.Record
+	record, saved protocol.Record
 	highest       fence.Token
 	grants        []*term
 	sent          []func(*rapid.T)
-	withdrawn     map[string]lease.Instant // by request: until when the answer said that it is granted nothing
+	withdrawn     map[string]protocol.Instant // by request: until when the answer said that it is granted nothing
 }
 
 // A term is the life of one grant.
@@ -71,10 +72,10 @@ type term struct {
 	token   fence.Token
 	request string
 	q       lease.RenewRequest
-	expires lease.Instant // the latest that was recorded
-	trusted lease.Instant // the true time until when its holder relies on it
-	ended   bool          // it was released or broken
-	free    bool          // it was released
+	expires protocol.Instant // the latest that was recorded
+	trusted protocol.Instant // the true time until when its holder relies on it
+	ended   bool             // it was released or broken
+	free    bool             // it was released
 }
 
 func (w *world) choose(t *rapid.T) *lock {
@@ -82,16 +83,16 @@ func (w *world) choose(t *rapid.T) *lock {
 }
 
 // clock is what some host reads.
-func (w *world) clock(t *rapid.T) lease.Instant {
-	return w.now + rapid.SampledFrom([]lease.Instant{0, halfSkew, -halfSkew, ms, -ms, 100 * ms}).Draw(t, "skew")
+func (w *world) clock(t *rapid.T) protocol.Instant {
+	return w.now + rapid.SampledFrom([]protocol.Instant{0, halfSkew, -halfSkew, ms, -ms, 100 * ms}).Draw(t, "skew")
 }
 
-func (w *world) floor() lease.Instant { return w.rules.Floor() }
+func (w *world) floor() protocol.Instant { return w.rules.Floor() }
 
 func (w *world) acquire(t *rapid.T) {
 	l := w.choose(t)
 	w.ids++
-	g := lease.Grant{
+	g := protocol.Grant{
 		// Few lease ids, so that they come again: only with the token do they
 		// name a lease.
 		LeaseID:   rapid.SampledFrom([]string{"a", "b"}).Draw(t, "lease id"),
@@ -131,13 +132,13 @@ func (w *world) again(t *rapid.T) {
 }
 
 func (w *world) wait(t *rapid.T) {
-	w.now += lease.Instant(rapid.SampledFrom([]lease.Instant{ms, 10 * ms, halfSkew, halfSkew - ms, second, 2 * second, minute, hour, 3 * hour, 3 * day, 9 * day}).Draw(t, "time"))
+	w.now += protocol.Instant(rapid.SampledFrom([]protocol.Instant{ms, 10 * ms, halfSkew, halfSkew - ms, second, 2 * second, minute, hour, 3 * hour, 3 * day, 9 * day}).Draw(t, "time"))
 }
 
 // retire is the store deleting what may be forgotten.
 func (w *world) retire(t *rapid.T) {
 	if l := w.choose(t); l.record.Retire < w.clock(t).Seconds() {
-		l.record = lease.Record{}
+		l.record = protocol.Record{}
 	}
 }
 
@@ -170,7 +171,7 @@ func (w *world) settings(t *rapid.T) {
 // withdraw releases by the id of a request that was made, or is to be made next.
 func (w *world) withdraw(t *rapid.T) {
 	l := w.choose(t)
-	q := lease.Withdrawal{RequestID: fmt.Sprint("request ", max(1, w.ids+1-rapid.SampledFrom([]int{0, 1, 1, 2, 3}).Draw(t, "request")))}
+	q := protocol.Withdrawal{RequestID: fmt.Sprint("request ", max(1, w.ids+1-rapid.SampledFrom([]int{0, 1, 1, 2, 3}).Draw(t, "request")))}
 	l.send(t, func(t *rapid.T) { w.giveUp(t, l, q) })
 }
 
@@ -178,11 +179,11 @@ func (w *world) withdraw(t *rapid.T) {
 func (w *world) crowd(t *rapid.T) {
 	l := w.choose(t)
 	for i := range rapid.SampledFrom([]int{9, 10}).Draw(t, "markers") {
-		w.giveUp(t, l, lease.Withdrawal{RequestID: fmt.Sprint("crowd ", i)})
+		w.giveUp(t, l, protocol.Withdrawal{RequestID: fmt.Sprint("crowd ", i)})
 	}
 }
 
-func (w *world) giveUp(t *rapid.T, l *lock, q lease.Withdrawal) {
+func (w *world) giveUp(t *rapid.T, l *lock, q protocol.Withdrawal) {
 	for {
 		before := l.record
 		after, err := before.Withdraw(w.clock(t), q, w.rules)
@@ -204,7 +205,7 @@ func (w *world) giveUp(t *rapid.T, l *lock, q lease.Withdrawal) {
 		}
 		if l.record = after; after == before {
 			if l.withdrawn == nil {
-				l.withdrawn = make(map[string]lease.Instant)
+				l.withdrawn = make(map[string]protocol.Instant)
 			}
 			// That is from when the marker was set, not from when it was found.
 			l.withdrawn[q.RequestID] = max(l.withdrawn[q.RequestID], after.Markers.Until(q.Mark())-2*halfSkew)
@@ -213,7 +214,7 @@ func (w *world) giveUp(t *rapid.T, l *lock, q lease.Withdrawal) {
 	}
 }
 
-func (w *world) grant(t *rapid.T, l *lock, g lease.Grant) {
+func (w *world) grant(t *rapid.T, l *lock, g protocol.Grant) {
 	now := w.clock(t)
 	before := l.record
 	after, err := before.Acquire(now, g, w.rules)
@@ -253,7 +254,7 @@ func (w *world) grant(t *rapid.T, l *lock, g lease.Grant) {
 
 // told is a holder that reads an answer: it sent its request now, and counts
 // from then.
-func (x *term) told(w *world, r lease.Record, now lease.Instant, ttl time.Duration) {
+func (x *term) told(w *world, r protocol.Record, now protocol.Instant, ttl time.Duration) {
 	x.expires = max(x.expires, r.Expires)
 	x.trusted = max(x.trusted, w.now.Add(r.Lease(lease.Name{}, now, ttl).Remaining))
 }
@@ -268,7 +269,7 @@ func (l *lock) term(token fence.Token) *term {
 }
 
 // changed checks what holds for every grant and break.
-func (l *lock) changed(t *rapid.T, w *world, after lease.Record) {
+func (l *lock) changed(t *rapid.T, w *world, after protocol.Record) {
 	if after.Token <= l.highest {
 		t.Fatalf("token %d comes after %d", after.Token, l.highest)
 	}
@@ -286,7 +287,7 @@ func renewal(w *world, l *lock, x *term) func(*rapid.T) {
 		now := w.clock(t)
 		after, err := l.record.Renew(now, x.q, w.rules)
 		if err != nil {
-			if live := l.record.Token == x.token && l.record.HeldAt(now) && lease.Instant(x.token) >= w.floor(); live {
+			if live := l.record.Token == x.token && l.record.HeldAt(now) && protocol.Instant(x.token) >= w.floor(); live {
 				t.Fatalf("the lease %d is lost (%v) in %+v", x.token, err, l.record)
 			}
 			return
@@ -302,7 +303,7 @@ func renewal(w *world, l *lock, x *term) func(*rapid.T) {
 
 // onlyNamed checks that a change is of the lease x and of no other, and that
 // nothing changes if and only if it had been made before.
-func (l *lock) onlyNamed(t *rapid.T, x *term, after lease.Record, repeated bool) {
+func (l *lock) onlyNamed(t *rapid.T, x *term, after protocol.Record, repeated bool) {
 	if repeated != (after == l.record) {
 		t.Fatalf("made before: %t, but %+v became %+v", repeated, l.record, after)
 	}

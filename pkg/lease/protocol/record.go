@@ -1,9 +1,10 @@
-package lease
+package protocol
 
 import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
+	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
 // A Record is what the store keeps of one lock. The zero value is a lock of
@@ -47,12 +48,12 @@ type Record struct {
 // HeldAt reports whether a lease holds the lock at now.
 func (r Record) HeldAt(now Instant) bool { return r.LeaseID != "" && r.Expires > now }
 
-// Available returns a [HeldError] unless the lock can be granted at now.
+// Available returns a [lease.HeldError] unless the lock can be granted at now.
 func (r Record) Available(now Instant) error {
 	if r.Free <= now {
 		return nil
 	}
-	return &HeldError{Holder: r.Holder, Token: r.Token, Remaining: r.Free.Sub(now)}
+	return &lease.HeldError{Holder: r.Holder, Token: r.Token, Remaining: r.Free.Sub(now)}
 }
 
 // Awaited is what a waiter for the grant g makes of a look at now: nil to acquire,
@@ -62,7 +63,7 @@ func (r Record) Awaited(now Instant, g Grant) error {
 	case r.RequestID == g.RequestID:
 		return nil // granted to another call with the same id: acquire knows it
 	case r.Markers.Until(g.Mark()) != 0:
-		return ErrRequestSpent
+		return lease.ErrRequestSpent
 	}
 	return r.Available(now)
 }
@@ -85,14 +86,14 @@ func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 	if r.RequestID == g.RequestID {
 		switch {
 		case r.Principal != g.Principal || r.Holder != g.Holder:
-			return r, ErrRequestConflict
+			return r, lease.ErrRequestConflict
 		case r.HeldAt(now) && Instant(r.Token) >= floor:
 			return r, nil
 		}
-		return r, ErrRequestSpent
+		return r, lease.ErrRequestSpent
 	}
 	if r.Markers.Until(g.Mark()) != 0 {
-		return r, ErrRequestSpent
+		return r, lease.ErrRequestSpent
 	}
 	if err := r.Available(now); err != nil {
 		return r, err
@@ -124,17 +125,17 @@ func (r Record) Acquire(now Instant, g Grant, rules Rules) (Record, error) {
 
 // Renew returns the record after the lease that q names lives to its TTL from
 // now on. It returns r itself when the lease lives that long already.
-func (r Record) Renew(now Instant, q RenewRequest, rules Rules) (Record, error) {
+func (r Record) Renew(now Instant, q lease.RenewRequest, rules Rules) (Record, error) {
 	// A holder goes on asking for the TTL of its grant when a deployment has
 	// lowered the limit: its lease lives, for less.
 	q.TTL = min(q.TTL, rules.maxTTL())
 	switch {
 	case Instant(q.Token) < rules.Floor(): // the backup may have forgotten that it was broken
-		return r, new(LostError)
+		return r, new(lease.LostError)
 	case r.LeaseID != q.LeaseID || r.Token != q.Token:
 		return r, r.lost(q.Token)
 	case r.Expires <= now:
-		return r, ErrExpired
+		return r, lease.ErrExpired
 	case r.Expires >= now.Add(q.TTL):
 		return r, nil
 	}
@@ -148,7 +149,7 @@ func (r Record) Renew(now Instant, q RenewRequest, rules Rules) (Record, error) 
 // Release returns the record after the lease that q names is given up. The
 // token stays: forgetting it would let the next grant repeat a number that
 // storage has already accepted.
-func (r Record) Release(q ReleaseRequest) (Record, error) {
+func (r Record) Release(q lease.ReleaseRequest) (Record, error) {
 	switch {
 	case r.LeaseID == "" && r.Token == q.Token:
 		return r, nil
@@ -191,7 +192,7 @@ func (r Record) takenBack() bool { return r.LeaseID != "" && r.Expires == r.Prev
 // The first token of a lock is read from the clock: a small one is made up.
 func (r Record) lost(t fence.Token) error {
 	other := r.Token == t && r.LeaseID != ""
-	return &LostError{Known: Instant(t) > At(earliest) && t <= r.Token && !other}
+	return &lease.LostError{Known: Instant(t) > At(earliest) && t <= r.Token && !other}
 }
 
 // Break returns the record after the lease with the token observed is ended and
@@ -205,7 +206,7 @@ func (r Record) Break(now Instant, observed fence.Token, rules Rules) (Record, e
 	case r.LeaseID == "":
 		return r, nil
 	case r.Token != observed:
-		return r, &TokenChangedError{Token: r.Token}
+		return r, &lease.TokenChangedError{Token: r.Token}
 	}
 	r.Token = r.nextToken(now, floor)
 	r.Clock++
@@ -235,5 +236,5 @@ func quarantined(now Instant, rules Rules) error {
 	if now >= end {
 		return nil
 	}
-	return &RetryError{Err: ErrQuarantine, After: end.Sub(now)}
+	return &lease.RetryError{Err: lease.ErrQuarantine, After: end.Sub(now)}
 }

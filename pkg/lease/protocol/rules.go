@@ -1,10 +1,12 @@
-package lease
+package protocol
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
 // Rules are what one deployment allows. All its hosts must have the same: they
@@ -40,9 +42,6 @@ type Rules struct {
 }
 
 const (
-	minTTL       = time.Second
-	mostTTL      = 24 * time.Hour
-	mostDelay    = time.Minute
 	mostSkew     = time.Minute
 	minRetention = 24 * time.Hour
 	mostRetained = 10 * 365 * 24 * time.Hour
@@ -72,8 +71,8 @@ func (r Rules) Validate(now time.Time) error {
 		name          string
 		value, lo, hi time.Duration
 	}{
-		{"maximum TTL (MaxTTL)", r.maxTTL(), minTTL, mostTTL},
-		{"maximum lock delay (MaxLockDelay)", r.maxLockDelay(), 0, mostDelay},
+		{"maximum TTL (MaxTTL)", r.maxTTL(), lease.MinTTL, lease.MaxTTL},
+		{"maximum lock delay (MaxLockDelay)", r.maxLockDelay(), 0, lease.MaxLockDelay},
 		{"skew (Skew)", r.skew(), 0, mostSkew},
 		{"retention (Retention)", r.retention(), minRetention, mostRetained},
 	} {
@@ -82,7 +81,7 @@ func (r Rules) Validate(now time.Time) error {
 		}
 	}
 	restored, end := r.RestoredAt, r.QuarantineEnd
-	first, last := restored.Add(sinceRestore), restored.Add(mostTTL+mostDelay+mostSkew)
+	first, last := restored.Add(sinceRestore), restored.Add(lease.MaxTTL+lease.MaxLockDelay+mostSkew)
 	switch {
 	case restored.IsZero() && end.IsZero():
 		return nil
@@ -122,35 +121,35 @@ func (r Rules) QuarantineAfter(restored time.Time) time.Time {
 }
 
 // Open reports whether a host whose clock reads now may grant, renew or break.
-// It fails with [ErrClockSkew] when the call c was received, by the clock of
+// It fails with [lease.ErrClockSkew] when the call c was received, by the clock of
 // the gateway, at a time that makes this one's reading doubtful: the clock is
 // wrong, or the process was frozen in between.
-func (r Rules) Open(now Instant, c *Call) error {
+func (r Rules) Open(now Instant, c *lease.Call) error {
 	if c.Received.IsZero() {
 		return nil
 	}
 	if age := now.Sub(At(c.Received)); age > maxCallAge || age < -r.skew() {
-		return &RetryError{Err: ErrClockSkew, After: time.Second}
+		return &lease.RetryError{Err: lease.ErrClockSkew, After: time.Second}
 	}
 	return nil
 }
 
-// Agree fails with [ErrClockSkew] when the clock of the store is ahead of this
+// Agree fails with [lease.ErrClockSkew] when the clock of the store is ahead of this
 // host's by at least least and at most most, and none of that is within the
 // skew: then this host must not grant, renew or break.
 func (r Rules) Agree(least, most time.Duration) error {
 	if least > r.skew() || most < -r.skew() {
-		return &RetryError{Err: ErrClockSkew, After: time.Second}
+		return &lease.RetryError{Err: lease.ErrClockSkew, After: time.Second}
 	}
 	return nil
 }
 
-// Since fails with [ErrClockSkew] when a change was made by the reading sent of
+// Since fails with [lease.ErrClockSkew] when a change was made by the reading sent of
 // this host's clock, and the clock reads now after the answer: it was set back in
 // between, or so much time has passed that it may have been set forward.
 func (r Rules) Since(sent, now Instant) error {
 	if age := now.Sub(sent); age < -r.skew() || age > maxCallAge {
-		return &RetryError{Err: ErrClockSkew, After: time.Second}
+		return &lease.RetryError{Err: lease.ErrClockSkew, After: time.Second}
 	}
 	return nil
 }

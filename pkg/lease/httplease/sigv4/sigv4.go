@@ -1,4 +1,10 @@
-package httplease
+// Package sigv4 signs requests to the service with AWS credentials, for an HTTP API
+// with the IAM authorizer. It is apart from package httplease so that whoever sends
+// a bearer token links nothing of AWS.
+//
+// It takes no longer than the context of a request allows, whatever the credentials
+// do. It cannot tell whether the role may do what is asked: that is said by IAM.
+package sigv4
 
 import (
 	"bytes"
@@ -15,21 +21,22 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 )
 
-// SigV4 is an [http.RoundTripper] that signs requests for an HTTP API with the
-// IAM authorizer: AWS Signature Version 4 for the service "execute-api".
+// A Transport is an [http.RoundTripper] that signs requests: AWS Signature Version
+// 4 for the service "execute-api".
 //
-//	&httplease.Client{URL: url, HTTP: &http.Client{Transport: &httplease.SigV4{Credentials: cfg.Credentials, Region: cfg.Region}}}
-type SigV4 struct {
+//	&httplease.Client{URL: url, HTTP: &http.Client{Transport: &sigv4.Transport{Credentials: cfg.Credentials, Region: cfg.Region}}}
+type Transport struct {
 	// Credentials sign; those of [aws.Config] for instance. Required.
 	Credentials Credentials
 
 	// Region is that of the API. Required.
 	Region string
 
-	// Base sends the signed requests. Nil means a transport as [Client.HTTP] has
-	// it. Another one should ping HTTP/2 connections; see [http.HTTP2Config].
+	// Base sends the signed requests. Nil means [httplease.DefaultTransport].
+	// Another one should ping HTTP/2 connections; see [http.HTTP2Config].
 	Base http.RoundTripper
 
 	mu      sync.Mutex
@@ -42,16 +49,30 @@ type Credentials interface {
 	Retrieve(context.Context) (aws.Credentials, error)
 }
 
-// RoundTrip implements [http.RoundTripper]. It takes no longer than the context
-// of the request allows, whatever the credentials do.
-func (s *SigV4) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements [http.RoundTripper].
+func (s *Transport) RoundTrip(r *http.Request) (*http.Response, error) { return s.send(s.base(), r) }
+
+func (s *Transport) base() http.RoundTripper {
 	if s.Base == nil {
-		return s.send(transport, r)
+		return httplease.DefaultTransport
 	}
-	return s.send(s.Base, r)
+	return s.Base
 }
 
-func (s *SigV4) send(base http.RoundTripper, r *http.Request) (*http.Response, error) {
+// Over implements [httplease.Layer].
+func (s *Transport) Over(change func(base http.RoundTripper) http.RoundTripper) http.RoundTripper {
+	return over{s, change(s.base())}
+}
+
+// over is a [Transport] with another base.
+type over struct {
+	*Transport
+	base http.RoundTripper
+}
+
+func (o over) RoundTrip(r *http.Request) (*http.Response, error) { return o.send(o.base, r) }
+
+func (s *Transport) send(base http.RoundTripper, r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
 		var err error
@@ -87,9 +108,9 @@ type retrieval struct {
 
 // key returns the key to sign with. There is one retrieval at a time, so that
 // credentials that hang, and do not listen, hold one goroutine and no request.
-func (s *SigV4) key(ctx context.Context) (aws.Credentials, error) {
+func (s *Transport) key(ctx context.Context) (aws.Credentials, error) {
 	if s.Credentials == nil {
-		return aws.Credentials{}, fmt.Errorf("%w: SigV4.Credentials is nil", lease.ErrMisconfigured)
+		return aws.Credentials{}, fmt.Errorf("%w: sigv4.Transport.Credentials is nil", lease.ErrMisconfigured)
 	}
 	s.mu.Lock()
 	p := s.pending
@@ -107,7 +128,7 @@ func (s *SigV4) key(ctx context.Context) (aws.Credentials, error) {
 	}
 }
 
-func (s *SigV4) retrieve(ctx context.Context, p *retrieval) {
+func (s *Transport) retrieve(ctx context.Context, p *retrieval) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	defer func() {
