@@ -52,6 +52,7 @@ func TestAFlakyServiceIsLinearizable(t *testing.T) {
 }
 
 func TestAHistoryTellsWhatMustNeverHappen(t *testing.T) {
+	t.Setenv("ARTIFACTS", t.TempDir())
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	op := func(kind Kind, token fence.Token, called, acquired, expires int, err error) Op {
