@@ -73,7 +73,8 @@ func startDynamoDB(ctx context.Context, dataDir string) (*DynamoDB, error) {
 }
 
 // awsHost finds the Region in the host name of an endpoint of AWS.
-var awsHost = regexp.MustCompile(`(?:^|\.)(?:dynamodb|ddb)(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?(?:amazonaws\.com|api\.aws)`)
+var awsHost = regexp.MustCompile(
+	`(?:^|\.)(?:dynamodb|ddb)(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?(?:amazonaws\.com|api\.aws)`)
 
 // namedDynamoDB is the one that the user named.
 func namedDynamoDB(endpoint string) (*DynamoDB, error) {
@@ -81,7 +82,9 @@ func namedDynamoDB(endpoint string) (*DynamoDB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DynamoDB{Endpoint: endpoint, Name: "DynamoDB from DYNAMODB_ENDPOINT", region: n.region, credentials: n.credentials}, nil
+	return &DynamoDB{
+		Endpoint: endpoint, Name: "DynamoDB from DYNAMODB_ENDPOINT", region: n.region, credentials: n.credentials,
+	}, nil
 }
 
 // Options returns what [dynamodb.New] needs to reach this engine.

@@ -64,7 +64,8 @@ func javaEngine(home, dataDir string) (*engine, error) {
 		name: "DynamoDB Local from DYNAMODB_LOCAL_HOME" + where(dataDir),
 		wait: 30 * time.Second,
 		run: func(port int) (*process.Process, error) {
-			args := []string{"-Djava.library.path=" + filepath.Join(home, "DynamoDBLocal_lib"), "-jar", jar, "-port", strconv.Itoa(port)}
+			args := []string{"-Djava.library.path=" + filepath.Join(home, "DynamoDBLocal_lib"),
+				"-jar", jar, "-port", strconv.Itoa(port)}
 			return process.Start(exec.Command("java", append(args, storage(dataDir)...)...))
 		},
 	}, nil
@@ -102,7 +103,8 @@ func dockerEngine(ctx context.Context, dataDir string) (*engine, error) {
 			// The container is not a child of ours: killing the client that
 			// stays attached to it does not end it, removing it does.
 			name := "pawl-dynamodb-" + rand.Text()
-			run := []string{"run", "--rm", "--name", name, "--label", "pawl=localtest", "--publish", fmt.Sprintf("127.0.0.1:%d:8000", port)}
+			run := []string{"run", "--rm", "--name", name, "--label", "pawl=localtest",
+				"--publish", fmt.Sprintf("127.0.0.1:%d:8000", port)}
 			return process.Start(exec.Command("docker", append(run, args...)...), "docker", "rm", "--force", name)
 		},
 	}, nil
@@ -140,7 +142,8 @@ func dynoxideEngine(ctx context.Context, path, dataDir string) (*engine, error) 
 		name: version + where(dataDir),
 		wait: 30 * time.Second,
 		run: func(port int) (*process.Process, error) {
-			return process.Start(exec.Command(path, append([]string{"--host", "127.0.0.1", "--port", strconv.Itoa(port)}, data...)...))
+			args := append([]string{"--host", "127.0.0.1", "--port", strconv.Itoa(port)}, data...)
+			return process.Start(exec.Command(path, args...))
 		},
 	}, nil
 }

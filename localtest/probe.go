@@ -58,10 +58,12 @@ type prober struct {
 
 func (p prober) createTable(ctx context.Context) error {
 	_, err := p.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:            &p.table,
-		BillingMode:          types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		TableName:   &p.table,
+		BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 	})
 	return err
 }
@@ -111,7 +113,8 @@ func (p prober) letsOneWin(ctx context.Context) error {
 	}
 	for _, winner := range winners {
 		if winner != winners[0] {
-			return fmt.Errorf("old items that came with a failed condition contradict each other: winner %s and winner %s", winners[0], winner)
+			return fmt.Errorf("old items that came with a failed condition contradict each other: winner %s and winner %s",
+				winners[0], winner)
 		}
 	}
 	return nil
@@ -134,7 +137,8 @@ func (p prober) play(ctx context.Context, turn int, player string) (winner strin
 	if failed := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &failed) {
 		old, ok := failed.Item["winner"].(*types.AttributeValueMemberS)
 		if !ok {
-			return "", errors.New("the old item does not come back with a failed condition (ReturnValuesOnConditionCheckFailure)")
+			return "", errors.New("the old item does not come back with a failed condition " +
+				"(ReturnValuesOnConditionCheckFailure)")
 		}
 		return old.Value, nil
 	}

@@ -28,13 +28,15 @@ func pythonTool(requirements string) tool {
 		requirements = filepath.Join(root, requirements)
 	}
 	list, err := os.ReadFile(requirements)
-	return tool{fmt.Sprintf("python-%s-%.4x", listName(requirements), sha256.Sum256(list)), func(ctx context.Context, dir string) error {
+	name := fmt.Sprintf("python-%s-%.4x", listName(requirements), sha256.Sum256(list))
+	return tool{name, func(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
 		for _, args := range [][]string{
 			{"python3", "-m", "venv", dir},
-			{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "-r", requirements},
+			{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check",
+				"--no-deps", "-r", requirements},
 		} {
 			if _, err := process.Run(ctx, exec.Command(args[0], args[1:]...)); err != nil {
 				return err

@@ -87,7 +87,8 @@ func findRedis(context.Context) error {
 }
 
 func runRedis(ctx context.Context, path string, port int) (*Redis, error) {
-	p, err := process.Start(exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--save", "", "--appendonly", "no"))
+	p, err := process.Start(exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port),
+		"--save", "", "--appendonly", "no"))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,9 @@ func (s *S3) BucketForTest(t testing.TB) string {
 	c, name := s3.New(s.Options()), "pawl-"+strings.ToLower(rand.Text())
 	in := &s3.CreateBucketInput{Bucket: &name}
 	if s.region != "us-east-1" { // which AWS refuses to be told
-		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(s.region)}
+		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{
+			LocationConstraint: types.BucketLocationConstraint(s.region),
+		}
 	}
 	if _, err := c.CreateBucket(t.Context(), in); err != nil {
 		t.Fatal(err)

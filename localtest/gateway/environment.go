@@ -140,7 +140,8 @@ func (e *environment) epitaph(id string) error {
 	if e.failure != nil {
 		return e.failure
 	}
-	return &FunctionError{"Runtime.ExitError", "RequestId: " + id + " Error: Runtime exited with error: " + e.State().String()}
+	message := "RequestId: " + id + " Error: Runtime exited with error: " + e.State().String()
+	return &FunctionError{"Runtime.ExitError", message}
 }
 
 func (e *environment) timeout() time.Duration { return cmp.Or(e.lambda.Timeout, 29*time.Second) }

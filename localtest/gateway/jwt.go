@@ -177,7 +177,8 @@ func SignJWT(key *rsa.PrivateKey, claims map[string]any) (string, error) {
 
 // KeyID returns the thumbprint of RFC 7638, by which tokens name their key.
 func KeyID(key *rsa.PublicKey) string {
-	jwk := fmt.Sprintf(`{"e":"%s","kty":"RSA","n":"%s"}`, encodePart(big.NewInt(int64(key.E)).Bytes()), encodePart(key.N.Bytes()))
+	e, n := encodePart(big.NewInt(int64(key.E)).Bytes()), encodePart(key.N.Bytes())
+	jwk := fmt.Sprintf(`{"e":"%s","kty":"RSA","n":"%s"}`, e, n)
 	sum := sha256.Sum256([]byte(jwk))
 	return encodePart(sum[:])
 }

@@ -221,22 +221,24 @@ func TestASignedRequestVerifiesAfterItsJourney(t *testing.T) {
 	srv := newIAMServer(t)
 	for _, body := range []string{"", `{"lock":"orders/42"}`} {
 		for _, method := range []string{"GET", "POST"} {
-			r, err := http.NewRequest(method, srv.URL+"/v1/a%20b/acquire?name=a%2Fb&name=a-b&x=%20", strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			creds := aws.Credentials{AccessKeyID: role.ID, SecretAccessKey: role.Secret, SessionToken: role.SessionToken}
-			if err := v4.NewSigner().SignHTTP(t.Context(), creds, r, hashHex(body), "execute-api", "us-east-1", time.Now()); err != nil {
-				t.Fatal(err)
-			}
-			resp, err := srv.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusOK {
-				t.Errorf("%s %q: %s", method, body, resp.Status)
-			}
+			t.Run(method+" "+body, func(t *testing.T) {
+				r, err := http.NewRequest(method, srv.URL+"/v1/a%20b/acquire?name=a%2Fb&name=a-b&x=%20", strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				creds := aws.Credentials{AccessKeyID: role.ID, SecretAccessKey: role.Secret, SessionToken: role.SessionToken}
+				if err := v4.NewSigner().SignHTTP(t.Context(), creds, r, hashHex(body), "execute-api", "us-east-1", time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				resp, err := srv.Client().Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusOK {
+					t.Errorf("%s %q: %s", method, body, resp.Status)
+				}
+			})
 		}
 	}
 }

@@ -164,24 +164,26 @@ func TestWithJWTATokenThatNamesNobodyMayDoNothing(t *testing.T) {
 		`"sub":"a","scope":{"a":1}`:     false,
 		`"sub":"a","scope":"reports/*"`: false,
 	} {
-		all := map[string]any{"iss": issuer, "aud": audience, "exp": time.Now().Add(time.Hour).Unix(), "scope": scopes}
-		if err := json.Unmarshal([]byte("{"+claims+"}"), &all); err != nil {
-			t.Fatal(err)
-		}
-		token, err := gateway.SignJWT(key, all)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := client(url, bearer(token))
-		n := lease.Name{Namespace: "payments", Lock: claims}
-		_, err = c.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute})
-		if want && err != nil || !want && !errors.Is(err, lease.ErrForbidden) {
-			t.Errorf("{%s}: acquire: %v, want it granted: %v", claims, err, want)
-		}
-		_, err = c.Break(t.Context(), lease.BreakRequest{Name: n, Token: 1, Reason: "test"})
-		if errors.Is(err, lease.ErrForbidden) == want {
-			t.Errorf("{%s}: break: %v, want it forbidden: %v", claims, err, !want)
-		}
+		t.Run(claims, func(t *testing.T) {
+			all := map[string]any{"iss": issuer, "aud": audience, "exp": time.Now().Add(time.Hour).Unix(), "scope": scopes}
+			if err := json.Unmarshal([]byte("{"+claims+"}"), &all); err != nil {
+				t.Fatal(err)
+			}
+			token, err := gateway.SignJWT(key, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := client(url, bearer(token))
+			n := lease.Name{Namespace: "payments", Lock: claims}
+			_, err = c.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute})
+			if want && err != nil || !want && !errors.Is(err, lease.ErrForbidden) {
+				t.Errorf("{%s}: acquire: %v, want it granted: %v", claims, err, want)
+			}
+			_, err = c.Break(t.Context(), lease.BreakRequest{Name: n, Token: 1, Reason: "test"})
+			if errors.Is(err, lease.ErrForbidden) == want {
+				t.Errorf("{%s}: break: %v, want it forbidden: %v", claims, err, !want)
+			}
+		})
 	}
 	if strings.Contains(log.String(), `"principal":"","outcome":"granted`) {
 		t.Errorf("nobody was granted a lock:\n%s", log)

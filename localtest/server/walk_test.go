@@ -97,13 +97,15 @@ func TestTheCallOfTheREADMEIsSigned(t *testing.T) {
 		}
 	}
 	for _, session := range []string{"", "FwoGZXIvYXdzEXAMPLE//////////wEaD+x="} {
-		url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et", "AWS_SESSION_TOKEN", session)
-		cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-c", call)
-		cmd.Env = append(os.Environ(), "URL="+url, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=se/cr+et", "AWS_SESSION_TOKEN="+session, "AWS_REGION=us-east-1")
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), `"lease_id":`) {
-			t.Errorf("session %q: %s\ngot %v %s\n%s", session, call, err, out, log)
-		}
+		t.Run("session "+session, func(t *testing.T) {
+			url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et", "AWS_SESSION_TOKEN", session)
+			cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-c", call)
+			cmd.Env = append(os.Environ(), "URL="+url, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=se/cr+et", "AWS_SESSION_TOKEN="+session, "AWS_REGION=us-east-1")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), `"lease_id":`) {
+				t.Errorf("session %q: %s\ngot %v %s\n%s", session, call, err, out, log)
+			}
+		})
 	}
 }
 
@@ -129,14 +131,16 @@ var readyLine = regexp.MustCompile(`^pawl: listening on (http://127\.0\.0\.1:\d+
 
 func TestMakeServeSaysWhenItIsReadyAndStopsCleanly(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		ready, p := makeServe(t, "ADDR=127.0.0.1:0")
-		if !readyLine.MatchString(ready) {
-			t.Errorf("it printed %q", ready)
-		}
-		p.Signal(signal) // make itself passes nothing on
-		if more := p.Rest(t.Context()); len(more) > 0 {
-			t.Errorf("it went on printing: %q", more)
-		}
+		t.Run(signal.String(), func(t *testing.T) {
+			ready, p := makeServe(t, "ADDR=127.0.0.1:0")
+			if !readyLine.MatchString(ready) {
+				t.Errorf("it printed %q", ready)
+			}
+			p.Signal(signal) // make itself passes nothing on
+			if more := p.Rest(t.Context()); len(more) > 0 {
+				t.Errorf("it went on printing: %q", more)
+			}
+		})
 	}
 }
 
@@ -146,12 +150,14 @@ func TestMakeServeSaysWhyItRefuses(t *testing.T) {
 		"jwt": "AUTH=jwt needs JWT_KEY",
 		"IAM": `AUTH is "IAM", want none, iam or jwt`,
 	} {
-		cmd := exec.CommandContext(t.Context(), "make", "-s", "-C", "../..", "serve")
-		cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "AUTH="+auth, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "JWT_KEY=")
-		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("AUTH=%s: got %v %s, want %s", auth, err, out, want)
-		}
+		t.Run(auth, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "make", "-s", "-C", "../..", "serve")
+			cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "AUTH="+auth, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "JWT_KEY=")
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("AUTH=%s: got %v %s, want %s", auth, err, out, want)
+			}
+		})
 	}
 }
 

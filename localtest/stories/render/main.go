@@ -60,7 +60,9 @@ func render(ctx context.Context, w stories.Worker, pause func()) error {
 	if w.Guarded {
 		err = object.Write(ctx, strings.NewReader(picture), s3guard.About{ContentType: "video/mp4"})
 	} else {
-		_, err = client.PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String(bucket), Key: aws.String(film), Body: strings.NewReader(picture)})
+		_, err = client.PutObject(ctx, &s3.PutObjectInput{
+			Bucket: aws.String(bucket), Key: aws.String(film), Body: strings.NewReader(picture),
+		})
 	}
 	if err == nil {
 		w.Log("publishes %s", picture)
