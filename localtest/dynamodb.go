@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// A DynamoDB is a running engine that passed [Probe].
+// A DynamoDB is a running engine that does what the lease protocol needs.
 type DynamoDB struct {
 	// Endpoint is the URL it answers at.
 	Endpoint string

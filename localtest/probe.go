@@ -14,17 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Probe checks that an engine does what the lease protocol needs of DynamoDB: a
+// probe checks that an engine does what the lease protocol needs of DynamoDB: a
 // failed condition returns the item as it was, and of many conditional updates
 // at the same time exactly one wins. It works in a table of its own, which it
 // deletes again.
-func Probe(ctx context.Context, c *dynamodb.Client) error {
-	if err := probe(ctx, c); err != nil {
-		return fmt.Errorf("localtest: probe: %w", err)
-	}
-	return nil
-}
-
 func probe(ctx context.Context, c *dynamodb.Client) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

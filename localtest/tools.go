@@ -48,35 +48,30 @@ func (t tool) find(context.Context) error {
 	return err
 }
 
-// build makes the tool unless it is there, by one process at a time. What fails or
-// is interrupted leaves nothing behind that a later call would take for the tool.
+// build makes the tool unless it is there. What fails or is interrupted leaves
+// nothing behind that a later call would take for the tool, and of two that build
+// at the same time the first is kept.
 func (t tool) build(ctx context.Context) error {
 	dir, err := t.dir()
-	if err != nil {
+	if err != nil || exists(dir) {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	unlock, err := lockFile(ctx, dir+".lock")
+	unfinished, err := os.MkdirTemp(filepath.Dir(dir), t.name+".unfinished-")
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	if exists(dir) { // built by whoever had the lock before us
+	defer os.RemoveAll(unfinished)
+	err = errors.Join(t.make(ctx, unfinished), os.Chmod(unfinished, 0o755))
+	if err == nil {
+		err = os.Rename(unfinished, dir)
+	}
+	if exists(dir) {
 		return nil
 	}
-	unfinished := dir + ".unfinished"
-	if err := os.RemoveAll(unfinished); err != nil {
-		return err
-	}
-	if err := os.Mkdir(unfinished, 0o755); err != nil {
-		return err
-	}
-	if err := t.make(ctx, unfinished); err != nil {
-		return err
-	}
-	return os.Rename(unfinished, dir)
+	return err
 }
 
 // goTool is a program that the Go command installs.

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -29,61 +27,43 @@ func hammer(make func(dir string) error) tool {
 	return tool{"hammer-1", func(_ context.Context, dir string) error { return make(dir) }}
 }
 
-func TestAToolIsBuiltOnceForAllWhoAskAtTheSameTime(t *testing.T) {
+func TestAToolIsBuiltOnceAndWhole(t *testing.T) {
 	root := module(t)
-	var builds atomic.Int64
+	builds := 0
 	h := hammer(func(dir string) error {
-		builds.Add(1)
+		builds++
+		if exists(filepath.Join(root, ".tools/hammer-1")) {
+			t.Error("there before it is done")
+		}
 		return os.WriteFile(filepath.Join(dir, "hammer"), nil, 0o755)
 	})
 	if _, err := h.path("hammer"); !errors.Is(err, errNotInstalled) {
 		t.Errorf("before: got error %v, want that it is not installed", err)
 	}
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if err := h.build(t.Context()); err != nil {
-				t.Error(err)
-			}
-			path, err := h.path("hammer")
-			if err != nil || path != filepath.Join(root, ".tools/hammer-1/hammer") || !exists(path) {
-				t.Errorf("got %s, error %v", path, err)
-			}
-		})
+	for range 2 {
+		if err := h.build(t.Context()); err != nil {
+			t.Error(err)
+		}
+		path, err := h.path("hammer")
+		if err != nil || path != filepath.Join(root, ".tools/hammer-1/hammer") || !exists(path) {
+			t.Errorf("got %s, error %v", path, err)
+		}
 	}
-	all.Wait()
-	if n := builds.Load(); n != 1 {
-		t.Errorf("built %d times, want once", n)
+	if builds != 1 {
+		t.Errorf("built %d times, want once", builds)
 	}
 }
 
-func TestAToolWaitsForTheBuildOfAnotherProcess(t *testing.T) {
+func TestOfTwoBuildsOfAToolTheFirstIsKept(t *testing.T) {
 	root := module(t)
-	if err := os.Mkdir(filepath.Join(root, ".tools"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	// flock belongs to the open file: this one stands for another process.
-	unlock, err := lockFile(t.Context(), filepath.Join(root, ".tools/hammer-1.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := hammer(func(string) error { t.Error("built a second time"); return nil })
-
-	over := errors.New("over")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(over)
-	if err := h.build(ctx); !errors.Is(err, over) {
-		t.Errorf("got error %v, want %v", err, over)
-	}
-
-	done := make(chan error)
-	go func() { done <- h.build(t.Context()) }()
-	if err := os.Mkdir(filepath.Join(root, ".tools/hammer-1"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-	if err := <-done; err != nil {
+	first := filepath.Join(root, ".tools/hammer-1/first")
+	if err := hammer(func(dir string) error {
+		return errors.Join(os.Mkdir(filepath.Dir(first), 0o755), os.WriteFile(first, nil, 0o755), os.WriteFile(filepath.Join(dir, "second"), nil, 0o755))
+	}).build(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(root, ".tools/*")); len(left) != 1 || !exists(first) {
+		t.Errorf("left %v, error %v", left, err)
 	}
 }
 
