@@ -45,10 +45,13 @@ func needs() []need {
 // log what it does, and for about how long. What it cannot get is an error that
 // says what to provide instead; the rest is there all the same.
 func Install(ctx context.Context, log io.Writer, names ...string) error {
-	var errs []error
-	known := make(map[string]bool)
-	for _, n := range needs() {
-		known[n.name] = true
+	all, errs := needs(), []error(nil)
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(n need) bool { return n.name == name }) {
+			return fmt.Errorf("localtest: %q is not known: want one of %s", name, strings.Join(known(), ", "))
+		}
+	}
+	for _, n := range all {
 		if len(names) > 0 && !slices.Contains(names, n.name) {
 			continue
 		}
@@ -65,16 +68,11 @@ func Install(ctx context.Context, log io.Writer, names ...string) error {
 			errs = append(errs, fmt.Errorf("localtest: %s: %w", n.name, err))
 		}
 	}
-	for _, name := range names {
-		if !known[name] {
-			errs = append(errs, fmt.Errorf("localtest: %q is not known: want one of %s", name, strings.Join(Names(), ", ")))
-		}
-	}
 	return errors.Join(errs...)
 }
 
-// Names are those that [Install] knows.
-func Names() (names []string) {
+// known are the names that [Install] takes.
+func known() (names []string) {
 	for _, n := range needs() {
 		names = append(names, n.name)
 	}

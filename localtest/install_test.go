@@ -125,11 +125,14 @@ func TestEveryListOfPythonIsThere(t *testing.T) {
 }
 
 func TestAnUnknownNameIsRefusedWithThoseThatAreKnown(t *testing.T) {
-	m := newMachine(t)
-	_, err := m.install("oracle")
-	for _, want := range append(Names(), `"oracle"`) {
+	m := newMachine(t, "cargo")
+	said, err := m.install("dynamodb", "oracle")
+	for _, want := range append(known(), `"oracle"`) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want %s in it", err, want)
 		}
+	}
+	if calls := m.calls(); said != "" || len(calls) > 0 {
+		t.Errorf("it said %q and called %q", said, calls)
 	}
 }
