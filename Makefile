@@ -116,6 +116,8 @@ count pkg/lease/leasetest TestAFlakyServiceIsLinearizable
 count pkg/lease/dynamolease TestThroughRandomFaultsPromisesAreKept
 count pkg/lease/dynamolease TestThroughRandomFaultsTheLockStaysSafe
 count pkg/lease/dynamolease TestThroughRandomFaultsTheLockIsLinearizable
+ROUNDS pkg/lock TestSoakManyLocks
+ROUNDS pkg/lock TestSoakAHundredThousandIdleLocksCostNoGoroutines
 count pkg/lock TestThroughABadNetworkNoTwoAreEverTrustedAtOnce
 endef
 export soak
