@@ -111,7 +111,7 @@ func dockerEngine(ctx context.Context, dataDir string) (*engine, error) {
 }
 
 // dynoxide is built for tests, not for users. Its own profile, which is for a small
-// file, takes 264 s of CPU to compile and these settings 191; 64 callers get as much
+// file, takes 237 s of CPU to compile and these settings 143; 64 callers get as much
 // done with either, and the tests of dynamolease take 4 s of the engine's CPU or 5.
 // Without any optimization it compiles in 104 s and then takes 14.
 var dynoxide = tool{"dynoxide-" + dynoxideVersion, func(ctx context.Context, dir string) error {
