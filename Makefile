@@ -31,14 +31,12 @@ serve: ## run the whole service on this machine (ADDR, DATA_DIR, AUTH: see local
 
 .PHONY: test
 test: stores ## run every test, with the race detector; installs what it needs where it may
-	go test -race -timeout 15m $$(go list ./... | grep -v -e /infra -e '/localtest$$')
+	go test -race -timeout 15m $$(go list ./... | grep -v /infra)
 	go test -timeout 15m ./infra/... # without the detector: it would compile the CDK a second time
 
-# The package that finds or builds the stores, and its tests. It goes first, so
-# that no other's time limit has to allow for that.
 .PHONY: stores
-stores:
-	go test -race -timeout 30m ./localtest
+stores: ## install what tests run: stores, an emulator of Lambda, tools that read the spec
+	@go run ./localtest/stores
 
 .PHONY: story-ledger story-render
 story-ledger: ## watch a paused worker corrupt a ledger in PostgreSQL, and a guard prevent it
@@ -61,9 +59,9 @@ check: ## gofmt, vet, staticcheck, tidy go.mod; spec and layout
 
 .PHONY: ci
 ci: export CI = true
-ci: ## what .ci/run runs: check, then test, where nothing may be skipped
+ci: ## what .ci/run runs: check, then test and bench-once, where nothing may be skipped
 	@$(MAKE) --no-print-directory -j2 --output-sync=target check stores
-	@$(MAKE) --no-print-directory -o stores test
+	@$(MAKE) --no-print-directory -o stores test bench-once
 
 .PHONY: build
 build: ## compile the Lambda functions for arm64 into dist
@@ -85,15 +83,53 @@ deploy: build ## put Pawl into the AWS account of your credentials, unless the t
 destroy: build ## delete the API stack; the table stays
 	$(CDK) destroy Pawl $(CDK_ARGS)
 
-.PHONY: bench
-bench: ## the benchmarks that the README speaks of, each against its yardstick in the same run
+.PHONY: bench bench-once
+bench: ## the benchmarks that localtest/README.md speaks of, each against its yardstick in the same run
 	go test -run '^$$' -bench . -benchtime 2s ./pkg/...
 	go test -run '^$$' -bench . -benchtime 20x ./localtest/server
+bench-once: ## every benchmark once, which shows that it works and nothing else
+	go test -race -run '^$$' -bench . -benchtime 1x \
+		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+
+# What depends on chance. ROUNDS multiplies what the first do, and how often the
+# others run. Package architecture tests that all of them are there.
+define soak
+ROUNDS pkg/lease/protocol TestNoInterleavingOfCallersBreaksThePromises
+ROUNDS pkg/lease/dynamolease TestTheExpressionsSayToAllCallersWhatRecordSays
+ROUNDS pkg/lease/dynamolease TestTwoHundredCallersOfHostsWhoseClocksAreOffShareALock
+ROUNDS pkg/guard/dynamoguard TestTheGuardStandsTheHammer
+ROUNDS pkg/guard/dynamoguard TestTheGuardStandsTheHammerOnABadNetwork
+ROUNDS pkg/guard/redisguard TestTheGuardStandsTheHammer
+ROUNDS pkg/guard/s3guard TestGuardUnderTheHammer
+ROUNDS pkg/guard/s3guard TestOfTwoTokensThatRaceTheHigherOneStays
+ROUNDS pkg/guard/s3guard TestAReaderGetsOneWholeVersionWhateverHappens
+ROUNDS pkg/guard/sqlguard TestPromisesAreKeptUnderTheHammer
+ROUNDS localtest/server TestSixtyFourCallersNeverHoldOneLockAtOnce
+ROUNDS localtest/sdk TestTheLockOfAKilledProcessIsTakenOverInTime
+ROUNDS localtest/sdk TestAProcessThatIsKilledWhileItWaitsIsGrantedTheLockOnceAtMost
+ROUNDS localtest/sdk TestInABlackholeTheWorkHasEndedBeforeTheNextHolderBegins
+ROUNDS localtest/sdk TestAProcessThatWasPausedForThreeTTLsDoesNothingUnderItsOldToken
+ROUNDS localtest/stories/ledger TestAPausedWorkerCannotCorruptAGuardedLedger
+ROUNDS localtest/stories/render TestAPausedWorkerCannotReplaceAGuardedFilm
+count pkg/lease/leasetest TestAFlakyServiceKeepsTheLockSafe
+count pkg/lease/leasetest TestAFlakyServiceIsLinearizable
+count pkg/lease/dynamolease TestThroughRandomFaultsPromisesAreKept
+count pkg/lease/dynamolease TestThroughRandomFaultsTheLockStaysSafe
+count pkg/lease/dynamolease TestThroughRandomFaultsTheLockIsLinearizable
+ROUNDS pkg/lock TestSoakManyLocks
+ROUNDS pkg/lock TestSoakAHundredThousandIdleLocksCostNoGoroutines
+count pkg/lock TestThroughABadNetworkNoTwoAreEverTrustedAtOnce
+endef
+export soak
 
 .PHONY: soak
-soak: export ROUNDS = 20
-soak: ## the tests that find rare interleavings, for longer
-	go test -race -timeout 2h -run 'Hammer|Callers|Flaky|Fault' -v ./pkg/lease/... ./localtest/server
+soak: export ROUNDS ?= 20
+soak: stores ## the tests that depend on chance, for longer (ROUNDS, 20)
+	@while read -r how package test; do \
+		if [ $$how = count ]; then count=$$ROUNDS; else count=1; fi; \
+		echo "$$package $$test"; \
+		go test -race -timeout 2h -count $$count -run "^$$test\$$" -v ./$$package < /dev/null; \
+	done <<< "$$soak"
 
 .PHONY: schemathesis
 schemathesis: export CASES = 3000
@@ -107,8 +143,14 @@ model: ## search every state of the models of the protocol, ten minutes; writes 
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for 20 seconds
-	@go list -f '{{.Dir}}' ./pkg/... | while read -r dir; do \
-		for f in $$(cd $$dir && go test -list '^Fuzz' . | grep '^Fuzz' || true); do \
-			echo "$$dir $$f"; (cd $$dir && go test -run '^$$' -fuzz "^$$f\$$" -fuzztime 20s .); \
-		done; \
+	@grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \
+		echo "$$file $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 20s "$$(dirname "$$file")" < /dev/null; \
 	done
+
+.PHONY: vulncheck
+vulncheck: ## known vulnerabilities in the code that is called, where their database can be reached
+	@out=$$(go tool govulncheck ./... 2>&1) || status=$$?; echo "$$out"; \
+	case "$$out" in \
+	*"fetching vulnerabilities"*) echo "vulncheck: SKIPPED: the database of vulnerabilities cannot be reached from here";; \
+	*) exit $${status:-0};; \
+	esac

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/infra/routes"
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 func TestTheRoutesAreTheSpecAndAllButThreeAskWhoCalls(t *testing.T) {
@@ -76,7 +76,7 @@ func TestWaitersHaveAFunctionOfTheirOwn(t *testing.T) {
 
 func TestTheParametersReachTheFunctions(t *testing.T) {
 	_, x := synth(t, func(_ *TableStackProps, a *APIStackProps) {
-		a.Rules = lease.Rules{
+		a.Rules = protocol.Rules{
 			MaxTTL: 2 * time.Hour, MaxLockDelay: 30 * time.Second, Skew: 1500 * time.Millisecond,
 			RestoredAt: time.UnixMilli(1_700_000_000_123), QuarantineEnd: time.UnixMilli(1_700_080_000_123),
 		}

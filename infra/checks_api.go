@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/functions/settings"
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 var (
@@ -89,7 +89,7 @@ func (e *errorsIn) namespaces(p *LockServiceProps) {
 
 // rules are checked here because the function would notice only when it starts,
 // and then answer nothing but 500.
-func (e *errorsIn) rules(r lease.Rules, now time.Time) {
+func (e *errorsIn) rules(r protocol.Rules, now time.Time) {
 	if r.Retention != 0 {
 		e.add(wrong("Rules.Retention", "the retention of idle locks cannot be configured"))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // refused makes something and returns the reason for which it was refused.
@@ -121,8 +121,8 @@ func TestWhatCannotWorkIsRefusedWithAReason(t *testing.T) {
 
 const certificateARN = "arn:aws:acm:us-east-1:123456789012:certificate/00000000-0000-4000-8000-000000000000"
 
-func restored(at time.Time) lease.Rules {
-	return lease.Rules{RestoredAt: at, QuarantineEnd: lease.Rules{}.QuarantineAfter(at)}
+func restored(at time.Time) protocol.Rules {
+	return protocol.Rules{RestoredAt: at, QuarantineEnd: protocol.Rules{}.QuarantineAfter(at)}
 }
 
 // numbered are n namespaces.

@@ -67,7 +67,7 @@ func newTable(t testing.TB) environment {
 	t.Helper()
 	db := localtest.DynamoDBForTest(t)
 	e := environment{db.Endpoint, "table-" + lease.NewID()}
-	if err := dynamolease.CreateTable(t.Context(), dynamolease.NewClient(db.Options()), e.table); err != nil {
+	if err := dynamolease.CreateTable(t.Context(), dynamolease.NewClientFrom(db.Options()), e.table); err != nil {
 		t.Fatal(err)
 	}
 	return e

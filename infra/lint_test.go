@@ -1,9 +1,7 @@
 package infra
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,43 +15,13 @@ import (
 	"github.com/pawl-lock/pawl/localtest"
 )
 
-// cfnLint returns where the program is, in an environment of Python's of its own, with
-// exactly the versions in testdata/cfn-lint.txt.
-func cfnLint(t *testing.T) string {
-	t.Helper()
-	requirements, err := filepath.Abs("testdata/cfn-lint.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	dir, err := localtest.Tool(ctx, "cfn-lint-1.51.0", func(ctx context.Context, dir string) error {
-		for _, args := range [][]string{
-			{"python3", "-m", "venv", dir},
-			{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "-r", requirements},
-		} {
-			if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-				return fmt.Errorf("%q: %w\n%s", args, err, out)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED: %v: install python3, its modules venv and pip, to run this test", err)
-	}
-	return filepath.Join(dir, "bin")
-}
-
 // unfollowed are the rules that are not followed, each with its reason.
 var unfollowed = map[string]string{
 	"W3005": "the CDK says DependsOn where a reference implies it: redundant, and it does no harm",
 }
 
 func TestCFNLintFindsNothingWhateverTheParameters(t *testing.T) {
-	bin := cfnLint(t)
+	python := localtest.PythonForTest(t, "testdata/cfn-lint.txt")
 	dir := t.TempDir()
 	var files []string
 	write := func(name string, x template) {
@@ -115,11 +83,11 @@ func TestCFNLintFindsNothingWhateverTheParameters(t *testing.T) {
 	_, sweeper := strong()
 	write("sweeper", sweeper)
 	// By name, as its own first line has the directory in which it was unfinished.
-	args := []string{filepath.Join(bin, "cfn-lint"), "--non-zero-exit-code", "informational", "--include-checks", "W", "E"}
+	args := []string{filepath.Join(filepath.Dir(python), "cfn-lint"), "--non-zero-exit-code", "informational", "--include-checks", "W", "E"}
 	for rule := range unfollowed {
 		args = append(args, "--ignore-checks", rule)
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "python"), append(append(args, "--"), files...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), python, append(append(args, "--"), files...)...).CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -7,13 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/pawl-lock/pawl/localtest/rigor"
 )
 
 var update = flag.Bool("update", false, "write the golden templates instead of comparing with them")
@@ -25,7 +26,7 @@ var code string
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if _, err := exec.LookPath("node"); err != nil && os.Getenv("JSII_NODE") == "" {
-		if ci, _ := strconv.ParseBool(os.Getenv("CI")); ci {
+		if rigor.CI() {
 			fmt.Println("the CDK needs node, and it is not there")
 			os.Exit(1)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 // callers say who may do what: namespace/action, once for both authorizers.
@@ -89,7 +89,7 @@ func TestIAMPoliciesKeepNamespacesAndActionsApart(t *testing.T) {
 
 func TestTokenScopesKeepNamespacesAndActionsApartInTheSameWay(t *testing.T) {
 	for who, c := range callers {
-		h := &httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
+		h := &httplease.Handler{Service: new(memlease.Store), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 		h.Caller = func(*http.Request) httplease.Caller {
 			return httplease.Caller{Principal: "someone", Scopes: strings.Fields(c.scopes)}
 		}

@@ -100,7 +100,7 @@ func behindID(t *testing.T, x template) string {
 // fill puts so many items that are no locks into a table, and one more.
 func fill(t *testing.T, e environment, n int, one map[string]types.AttributeValue) {
 	t.Helper()
-	client := dynamolease.NewClient(localtest.DynamoDBForTest(t).Options())
+	client := dynamolease.NewClientFrom(localtest.DynamoDBForTest(t).Options())
 	items := []map[string]types.AttributeValue{one}
 	for i := range n {
 		items = append(items, map[string]types.AttributeValue{dynamolease.KeyAttribute: &types.AttributeValueMemberS{Value: "a#" + lease.NewID() + strconv.Itoa(i)}})

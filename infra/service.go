@@ -14,7 +14,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/pawl-lock/pawl/functions/settings"
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // LockServiceProps describe the API.
@@ -30,7 +30,7 @@ type LockServiceProps struct {
 	// Rules are the limits of the deployment. RestoredAt and QuarantineEnd must be
 	// set as long as the table has anything from a backup in it. Retention must
 	// be zero.
-	Rules lease.Rules
+	Rules protocol.Rules
 
 	// Acquire is the function that may wait, Rest the one for everything else.
 	// They are two so that waiters never take what holders need to renew.

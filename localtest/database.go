@@ -16,6 +16,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-lock/pawl/localtest/process"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 )
 
 // A Database is a running database server.
@@ -68,12 +71,12 @@ func (d *Database) forTest(t testing.TB, drop string) (name string) {
 	return name
 }
 
-// skipWithout ends a test that lacks a server: it skips if there is none to be
-// had, which is missing, and fails if it is another error or under CI=true.
+// skipWithout ends a test that lacks a server. It fails if err is something else
+// than missing.
 func skipWithout(t testing.TB, err, missing error) {
 	t.Helper()
-	if ci, _ := strconv.ParseBool(os.Getenv("CI")); !ci && errors.Is(err, missing) {
-		t.Skip(err)
+	if errors.Is(err, missing) {
+		rigor.Lacking(t, err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +122,7 @@ func (h home) command(program string, args ...string) *exec.Cmd {
 // directory is removed.
 func (h home) serve(ctx context.Context, d *Database, pidFile string, server *exec.Cmd) error {
 	// A PostgreSQL that is killed leaves its shared memory behind.
-	p, err := start(server, "/bin/sh", "-c", `
+	p, err := process.Start(server, "/bin/sh", "-c", `
 		pid=$(head -n 1 "$1") && while kill -s QUIT "$pid"; do sleep 0.05; done
 		rm -rf "$2"`, "sh", filepath.Join(h.dir, pidFile), h.dir)
 	if err != nil {
@@ -127,41 +130,10 @@ func (h home) serve(ctx context.Context, d *Database, pidFile string, server *ex
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := p.ready(ctx, d.answers); err != nil {
-		_ = p.stop() // err says why
+	if err := p.Ready(ctx, d.answers); err != nil {
+		_ = p.Stop() // err says why
 		return err
 	}
-	d.stop = sync.OnceValue(p.stop)
+	d.stop = sync.OnceValue(p.Stop)
 	return nil
-}
-
-// install gets packages of Debian, where that is possible.
-func install(ctx context.Context, packages ...string) error {
-	apt, err := exec.LookPath("apt-get")
-	if err != nil {
-		return err
-	}
-	if os.Geteuid() != 0 {
-		return errors.New("only root can install packages")
-	}
-	unlock, err := lockFile(ctx, filepath.Join(os.TempDir(), "pawl-apt-get.lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	fmt.Fprintf(os.Stderr, "localtest: installing %s\n", strings.Join(packages, ", "))
-	get := func(args ...string) error {
-		cmd := exec.Command(apt, append([]string{"-qq", "-o", "DPkg::Lock::Timeout=600"}, args...)...)
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		_, err := run(ctx, cmd)
-		return err
-	}
-	these := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
-	if err := get(these...); err == nil {
-		return nil
-	}
-	if err := get("update"); err != nil { // the lists may be too old, or none
-		return err
-	}
-	return get(these...)
 }

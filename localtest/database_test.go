@@ -162,36 +162,3 @@ func TestNoDatabaseServerOutlivesATestBinaryThatIsKilled(t *testing.T) {
 		})
 	}
 }
-
-// A verdict is a test that is told how to end.
-type verdict struct {
-	testing.TB
-	skipped, failed []any
-}
-
-func (v *verdict) Helper()           {}
-func (v *verdict) Skip(args ...any)  { v.skipped = args }
-func (v *verdict) Fatal(args ...any) { v.failed = args }
-
-func TestOnlyAMissingDatabaseServerIsSkippedAndNotInCI(t *testing.T) {
-	broken := errors.New("broken")
-	for _, c := range []struct {
-		ci            string
-		err           error
-		skips, passes bool
-	}{
-		{"", errNoPostgres, true, false},
-		{"false", errNoPostgres, true, false},
-		{"true", errNoPostgres, false, false},
-		{"", broken, false, false},
-		{"", nil, false, true},
-		{"true", nil, false, true},
-	} {
-		t.Setenv("CI", c.ci)
-		v := new(verdict)
-		skipWithout(v, c.err, errNoPostgres)
-		if skips := v.skipped != nil; skips != c.skips || !skips && (v.failed == nil) != c.passes {
-			t.Errorf("CI=%s, %v: skipped %v, failed %v", c.ci, c.err, v.skipped, v.failed)
-		}
-	}
-}

@@ -7,7 +7,8 @@
 // before anyone uses it, and refuses an engine that does not. In a test,
 // [DynamoDBForTest] does the same once for the whole test binary. PostgreSQL,
 // MariaDB, Redis and S3 are found or started in the same way, each by a variable
-// that names the user's own.
+// that names the user's own. A test installs nothing: [Install] does, for the
+// programs that say what they do.
 //
 // What is started here dies with this process, however that ends. That is
 // promised for Linux and macOS; the package does not build for Windows. The

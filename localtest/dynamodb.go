@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// A DynamoDB is a running engine that passed [Probe].
+// A DynamoDB is a running engine that does what the lease protocol needs.
 type DynamoDB struct {
 	// Endpoint is the URL it answers at.
 	Endpoint string
@@ -30,7 +30,7 @@ type DynamoDB struct {
 //  1. the DynamoDB at the URL in DYNAMODB_ENDPOINT, which may be a Region of AWS
 //  2. DynamoDB Local, unpacked in the directory DYNAMODB_LOCAL_HOME, run with Java
 //  3. the image amazon/dynamodb-local, if a Docker daemon answers
-//  4. dynoxide, from PATH or built once into .tools with cargo
+//  4. dynoxide, from PATH or .tools, where [Install] builds it with cargo
 //
 // The first one that is there is the one: if it does not work, that is an error,
 // and the next is not tried. An engine that is started here keeps its data in
@@ -73,7 +73,8 @@ func startDynamoDB(ctx context.Context, dataDir string) (*DynamoDB, error) {
 }
 
 // awsHost finds the Region in the host name of an endpoint of AWS.
-var awsHost = regexp.MustCompile(`(?:^|\.)(?:dynamodb|ddb)(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?(?:amazonaws\.com|api\.aws)`)
+var awsHost = regexp.MustCompile(
+	`(?:^|\.)(?:dynamodb|ddb)(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)?(?:amazonaws\.com|api\.aws)`)
 
 // namedDynamoDB is the one that the user named.
 func namedDynamoDB(endpoint string) (*DynamoDB, error) {
@@ -81,7 +82,9 @@ func namedDynamoDB(endpoint string) (*DynamoDB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DynamoDB{Endpoint: endpoint, Name: "DynamoDB from DYNAMODB_ENDPOINT", region: n.region, credentials: n.credentials}, nil
+	return &DynamoDB{
+		Endpoint: endpoint, Name: "DynamoDB from DYNAMODB_ENDPOINT", region: n.region, credentials: n.credentials,
+	}, nil
 }
 
 // Options returns what [dynamodb.New] needs to reach this engine.

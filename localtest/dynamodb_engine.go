@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // An engine is a way to run DynamoDB on this machine.
 type engine struct {
 	name string
 	wait time.Duration // how long it may take until it answers
-	run  func(port int) (*process, error)
+	run  func(port int) (*process.Process, error)
 }
 
 // start runs the engine on a port of pick.
@@ -31,18 +33,18 @@ func (e *engine) startOn(ctx context.Context, port int) (*DynamoDB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DynamoDB{Endpoint: fmt.Sprintf("http://127.0.0.1:%d", port), Name: e.name, stop: sync.OnceValue(p.stop)}
+	d := &DynamoDB{Endpoint: fmt.Sprintf("http://127.0.0.1:%d", port), Name: e.name, stop: sync.OnceValue(p.Stop)}
 	waiting, cancel := context.WithTimeout(ctx, e.wait)
 	defer cancel()
-	if err = p.ready(waiting, d.answers); err == nil {
+	if err = p.Ready(waiting, d.answers); err == nil {
 		err = probe(ctx, dynamodb.New(d.Options()))
 	}
 	// Whoever has the port instead may well have answered, and passed the probe.
-	if p.hasExited() {
-		return nil, p.ended()
+	if p.HasExited() {
+		return nil, p.Ended()
 	}
 	if err != nil {
-		_ = p.stop() // err says why
+		_ = p.Stop() // err says why
 		return nil, err
 	}
 	return d, nil

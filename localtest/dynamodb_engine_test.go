@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // taken is a port that somebody listens at.
@@ -73,8 +75,8 @@ func TestAnEngineThatIsStartedIsProbedToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{name: "sleep", wait: time.Minute, run: func(int) (*process, error) {
-		return start(exec.Command("/bin/sleep", "1000")) // it answers at that port, in a way
+	e := &engine{name: "sleep", wait: time.Minute, run: func(int) (*process.Process, error) {
+		return process.Start(exec.Command("/bin/sleep", "1000")) // it answers at that port, in a way
 	}}
 	_, err = e.start(t.Context(), func() (int, error) { return port, nil })
 	if err == nil || !strings.Contains(err.Error(), "ReturnValuesOnConditionCheckFailure") {
@@ -85,23 +87,23 @@ func TestAnEngineThatIsStartedIsProbedToo(t *testing.T) {
 func TestStartGivesUpWithItsContext(t *testing.T) {
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	var p *process
-	e := &engine{name: "sleep", wait: time.Hour, run: func(int) (_ *process, err error) {
-		p, err = start(exec.Command("sleep", "1000"))
+	var p *process.Process
+	e := &engine{name: "sleep", wait: time.Hour, run: func(int) (_ *process.Process, err error) {
+		p, err = process.Start(exec.Command("sleep", "1000"))
 		cancel(over)
 		return p, err
 	}}
 	if _, err := e.start(ctx, freePort); !errors.Is(err, over) {
 		t.Errorf("got error %v, want %v", err, over)
 	}
-	if !p.hasExited() {
+	if !p.HasExited() {
 		t.Error("the engine still runs")
 	}
 }
 
 func TestStartGivesUpOnAnEngineThatNeverAnswers(t *testing.T) {
-	e := &engine{name: "sleep", wait: time.Millisecond, run: func(int) (*process, error) {
-		return start(exec.Command("sleep", "1000"))
+	e := &engine{name: "sleep", wait: time.Millisecond, run: func(int) (*process.Process, error) {
+		return process.Start(exec.Command("sleep", "1000"))
 	}}
 	_, err := e.start(t.Context(), freePort)
 	if err == nil || !strings.Contains(err.Error(), "sleep is not ready") || !errors.Is(err, context.DeadlineExceeded) {

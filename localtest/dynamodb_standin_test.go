@@ -1,7 +1,6 @@
 package localtest
 
 import (
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -16,9 +15,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-lock/pawl/localtest/rigor"
 )
 
-// The test binary is also the java, docker and cargo of its tests: it records
+// The test binary is also the java, docker, cargo, apt-get and python3 of its tests: it records
 // how it was called and, where that starts an engine, becomes dynoxide.
 const (
 	standInEnv  = "LOCALTEST_STAND_IN"        // as which program to act
@@ -72,6 +73,11 @@ func standIn(program string, args []string) error {
 	case program == "cargo":
 		bin := filepath.Join(after("--root"), "bin")
 		return errors.Join(os.Mkdir(bin, 0o755), os.Symlink(os.Getenv(dynoxideEnv), filepath.Join(bin, "dynoxide")))
+	case program == "python3":
+		bin := filepath.Join(args[len(args)-1], "bin")
+		return errors.Join(os.Mkdir(bin, 0o755), os.Symlink("/bin/true", filepath.Join(bin, "python")))
+	case program == "apt-get" && args[len(args)-1] == "redis-server":
+		return os.WriteFile(filepath.Join(os.Getenv("PATH"), "redis-server"), nil, 0o755)
 	case program == "go":
 		if bin := os.Getenv("GOBIN"); bin != "" && os.Getenv("GOFLAGS") == "" && os.Getenv("GOOS") == runtime.GOOS {
 			return os.WriteFile(filepath.Join(bin, "aws-lambda-rie"), nil, 0o755)
@@ -179,7 +185,7 @@ func (m *machine) call(begin ...string) []string {
 }
 
 var findDynoxide = sync.OnceValues(func() (string, error) {
-	path, err := dynoxidePath(context.Background())
+	path, err := dynoxidePath()
 	if err != nil {
 		return "", err
 	}
@@ -190,11 +196,8 @@ var findDynoxide = sync.OnceValues(func() (string, error) {
 func realDynoxide(t *testing.T) string {
 	t.Helper()
 	path, err := findDynoxide()
-	switch {
-	case err != nil && os.Getenv("CI") == "true":
-		t.Fatal(err)
-	case err != nil:
-		t.Skipf("needs dynoxide, or cargo to build it: %v", err)
+	if err != nil {
+		rigor.Lacking(t, fmt.Errorf("needs dynoxide: %w", err))
 	}
 	return path
 }

@@ -89,7 +89,7 @@ func TestStartDynamoDBTakesTheFirstThatIsThere(t *testing.T) {
 
 func TestStartDynamoDBSaysWhatToProvideWhenThereIsNone(t *testing.T) {
 	newMachine(t)
-	err := refused(t, "DYNAMODB_ENDPOINT", "DYNAMODB_LOCAL_HOME", "start Docker", "install dynoxide", "cargo,")
+	err := refused(t, "DYNAMODB_ENDPOINT", "DYNAMODB_LOCAL_HOME", "start Docker", "install dynoxide", "cargo)")
 	if !errors.Is(err, errNoDynamoDB) {
 		t.Errorf("got %v, want errNoDynamoDB", err)
 	}
@@ -190,22 +190,24 @@ func TestOptionsAreThoseOfTheUserForTheEndpointOfTheUser(t *testing.T) {
 		{"https://vpce-1-2.dynamodb.eu-west-1.vpce.amazonaws.com", env, "eu-west-1", mine},
 		{"https://123456789012.ddb.eu-west-1.amazonaws.com", env, "eu-west-1", mine},
 	} {
-		newMachine(t)
-		for name, value := range c.env {
-			t.Setenv(name, value)
-		}
-		d, err := namedDynamoDB(c.endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := d.Options()
-		got, err := o.Credentials.Retrieve(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if *o.BaseEndpoint != c.endpoint || o.Region != c.region || got != c.credentials {
-			t.Errorf("%s: got Region %s, credentials %v at %s; want Region %s, credentials %v", c.endpoint, o.Region, got, *o.BaseEndpoint, c.region, c.credentials)
-		}
+		t.Run(c.endpoint, func(t *testing.T) {
+			newMachine(t)
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			d, err := namedDynamoDB(c.endpoint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := d.Options()
+			got, err := o.Credentials.Retrieve(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *o.BaseEndpoint != c.endpoint || o.Region != c.region || got != c.credentials {
+				t.Errorf("%s: got Region %s, credentials %v at %s; want Region %s, credentials %v", c.endpoint, o.Region, got, *o.BaseEndpoint, c.region, c.credentials)
+			}
+		})
 	}
 }
 

@@ -11,12 +11,23 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // errNoMariaDB tells what to provide; a MariaDB that is there and fails is not
 // this error.
 var errNoMariaDB = errors.New("no MariaDB: set MYSQL_DSN to the address of one, or of a MySQL, " +
-	"where databases may be created, or install the packages mariadb-server-core and mariadb-client-core")
+	"where databases may be created, or install the packages mariadb-server-core and mariadb-client-core " +
+	"(go run ./localtest/stores does, as root on Debian)")
+
+func findMariaDB(context.Context) error {
+	if os.Getenv("MYSQL_DSN") != "" {
+		return nil
+	}
+	_, err := mariaDBPrograms()
+	return err
+}
 
 var mariaDBForTest = sync.OnceValues(func() (*Database, error) {
 	return StartMariaDB(context.Background())
@@ -25,7 +36,7 @@ var mariaDBForTest = sync.OnceValues(func() (*Database, error) {
 // MariaDBForTest returns how the driver mysql reaches a new database on a
 // MariaDB that all tests of this test binary share; the database ends with the
 // test and the server with the binary. Where there is no MariaDB to be had it
-// skips the test, but under CI=true it fails.
+// skips the test, but under CI it fails.
 func MariaDBForTest(t testing.TB) (dsn string) {
 	t.Helper()
 	d, err := mariaDBForTest()
@@ -39,9 +50,9 @@ func MariaDBForTest(t testing.TB) (dsn string) {
 }
 
 // StartMariaDB returns the MySQL or MariaDB that MYSQL_DSN names, or starts the
-// MariaDB in PATH; as root on Debian it installs that. What it starts listens on
-// a socket in a temporary directory, keeps its data there and syncs nothing. It
-// runs until [Database.Close] or the end of this process; ctx is for starting it.
+// MariaDB in PATH. What it starts listens on a socket in a temporary directory,
+// keeps its data there and syncs nothing. It runs until [Database.Close] or the
+// end of this process; ctx is for starting it.
 func StartMariaDB(ctx context.Context) (*Database, error) {
 	d := &Database{DSN: os.Getenv("MYSQL_DSN"), driver: "mysql"}
 	if d.DSN != "" {
@@ -59,19 +70,14 @@ func StartMariaDB(ctx context.Context) (*Database, error) {
 func (d *Database) startMariaDB(ctx context.Context) error {
 	programs, err := mariaDBPrograms()
 	if err != nil {
-		if failed := install(ctx, "mariadb-server-core", "mariadb-client-core"); failed != nil {
-			return fmt.Errorf("%w (%w)", err, failed)
-		}
-		if programs, err = mariaDBPrograms(); err != nil {
-			return err
-		}
+		return err
 	}
 	h, err := newHome()
 	if err != nil {
 		return err
 	}
 	data, socket := filepath.Join(h.dir, "data"), filepath.Join(h.dir, "socket")
-	if _, err := run(ctx, h.command(programs.install, "--no-defaults", "--datadir="+data,
+	if _, err := process.Run(ctx, h.command(programs.install, "--no-defaults", "--datadir="+data,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")); err != nil {
 		return errors.Join(err, os.RemoveAll(h.dir))
 	}

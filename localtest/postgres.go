@@ -14,13 +14,23 @@ import (
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // errNoPostgres tells what to provide; a PostgreSQL that is there and fails is
 // not this error.
 var errNoPostgres = errors.New("no PostgreSQL: set POSTGRES_DSN to the address of one " +
 	"where databases may be created, or PG_BIN to the directory of initdb and postgres, " +
-	"or install the package postgresql")
+	"or install the package postgresql (go run ./localtest/stores does, as root on Debian)")
+
+func findPostgres(context.Context) error {
+	if os.Getenv("POSTGRES_DSN") != "" {
+		return nil
+	}
+	_, err := postgresBin(debianPostgres)
+	return err
+}
 
 var postgresForTest = sync.OnceValues(func() (*Database, error) {
 	return StartPostgres(context.Background())
@@ -29,7 +39,7 @@ var postgresForTest = sync.OnceValues(func() (*Database, error) {
 // PostgresForTest returns how the driver pgx reaches a new database on a
 // PostgreSQL that all tests of this test binary share; the database ends with
 // the test and the server with the binary. Where there is no PostgreSQL to be
-// had it skips the test, but under CI=true it fails.
+// had it skips the test, but under CI it fails.
 func PostgresForTest(t testing.TB) (dsn string) {
 	t.Helper()
 	d, err := postgresForTest()
@@ -48,9 +58,9 @@ func withDatabase(dsn, name string) string {
 
 // StartPostgres returns the PostgreSQL that POSTGRES_DSN names, or starts one
 // with the programs in PG_BIN, the newest that Debian has installed, or those in
-// PATH; as root on Debian it installs them. What it starts listens on a socket
-// in a temporary directory, keeps its data there and syncs nothing. It runs until
-// [Database.Close] or the end of this process; ctx is for starting it.
+// PATH. What it starts listens on a socket in a temporary directory, keeps its
+// data there and syncs nothing. It runs until [Database.Close] or the end of this
+// process; ctx is for starting it.
 func StartPostgres(ctx context.Context) (*Database, error) {
 	d := &Database{DSN: os.Getenv("POSTGRES_DSN"), driver: "pgx"}
 	if d.DSN != "" {
@@ -67,12 +77,6 @@ func StartPostgres(ctx context.Context) (*Database, error) {
 
 func (d *Database) startPostgres(ctx context.Context) error {
 	bin, err := postgresBin(debianPostgres)
-	if errors.Is(err, errNoPostgres) {
-		if failed := install(ctx, "postgresql"); failed != nil {
-			return fmt.Errorf("%w (%w)", err, failed)
-		}
-		bin, err = postgresBin(debianPostgres)
-	}
 	if err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (d *Database) startPostgres(ctx context.Context) error {
 		return err
 	}
 	data := filepath.Join(h.dir, "data")
-	if _, err := run(ctx, h.command(filepath.Join(bin, "initdb"), "-D", data, "-A", "trust",
+	if _, err := process.Run(ctx, h.command(filepath.Join(bin, "initdb"), "-D", data, "-A", "trust",
 		"-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")); err != nil {
 		return errors.Join(err, os.RemoveAll(h.dir))
 	}

@@ -14,17 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Probe checks that an engine does what the lease protocol needs of DynamoDB: a
+// probe checks that an engine does what the lease protocol needs of DynamoDB: a
 // failed condition returns the item as it was, and of many conditional updates
 // at the same time exactly one wins. It works in a table of its own, which it
 // deletes again.
-func Probe(ctx context.Context, c *dynamodb.Client) error {
-	if err := probe(ctx, c); err != nil {
-		return fmt.Errorf("localtest: probe: %w", err)
-	}
-	return nil
-}
-
 func probe(ctx context.Context, c *dynamodb.Client) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -58,10 +51,12 @@ type prober struct {
 
 func (p prober) createTable(ctx context.Context) error {
 	_, err := p.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:            &p.table,
-		BillingMode:          types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		TableName:   &p.table,
+		BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 	})
 	return err
 }
@@ -111,7 +106,8 @@ func (p prober) letsOneWin(ctx context.Context) error {
 	}
 	for _, winner := range winners {
 		if winner != winners[0] {
-			return fmt.Errorf("old items that came with a failed condition contradict each other: winner %s and winner %s", winners[0], winner)
+			return fmt.Errorf("old items that came with a failed condition contradict each other: winner %s and winner %s",
+				winners[0], winner)
 		}
 	}
 	return nil
@@ -134,7 +130,8 @@ func (p prober) play(ctx context.Context, turn int, player string) (winner strin
 	if failed := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &failed) {
 		old, ok := failed.Item["winner"].(*types.AttributeValueMemberS)
 		if !ok {
-			return "", errors.New("the old item does not come back with a failed condition (ReturnValuesOnConditionCheckFailure)")
+			return "", errors.New("the old item does not come back with a failed condition " +
+				"(ReturnValuesOnConditionCheckFailure)")
 		}
 		return old.Value, nil
 	}

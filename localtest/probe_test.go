@@ -131,7 +131,7 @@ func TestProbeCountsAWinWhoseAnswerWasLost(t *testing.T) {
 	t.Cleanup(srv.Close)
 	o := d.Options()
 	o.BaseEndpoint = &srv.URL
-	if err := Probe(t.Context(), dynamodb.New(o)); err != nil {
+	if err := probe(t.Context(), dynamodb.New(o)); err != nil {
 		t.Error(err)
 	}
 	if got := updates.Load(); got != 1 {
@@ -142,7 +142,7 @@ func TestProbeCountsAWinWhoseAnswerWasLost(t *testing.T) {
 func TestProbeDeletesItsTable(t *testing.T) {
 	newMachine(t, "dynoxide")
 	d := open(t, "")
-	if err := Probe(t.Context(), dynamodb.New(d.Options())); err != nil {
+	if err := probe(t.Context(), dynamodb.New(d.Options())); err != nil {
 		t.Fatal(err)
 	}
 	if left := tables(t, d); len(left) > 0 {

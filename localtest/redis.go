@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // A Redis is a running Redis server.
@@ -26,13 +28,13 @@ type Redis struct {
 // errNoRedis tells what to provide; a server that is there and fails is not this
 // error.
 var errNoRedis = errors.New("no Redis: set REDIS_ADDR to the host:port of one, " +
-	"or install the package redis-server")
+	"or install the package redis-server (go run ./localtest/stores does, as root on Debian)")
 
 var redisForTest = sync.OnceValues(func() (*Redis, error) { return StartRedis(context.Background()) })
 
 // RedisForTest returns the server that all tests of this test binary share; each
 // test has keys of its own. The server ends with the binary. Where there is no
-// Redis to be had it skips the test, but under CI=true it fails.
+// Redis to be had it skips the test, but under CI it fails.
 func RedisForTest(t testing.TB) *Redis {
 	t.Helper()
 	r, err := redisForTest()
@@ -41,9 +43,9 @@ func RedisForTest(t testing.TB) *Redis {
 }
 
 // StartRedis returns the Redis at the host:port in REDIS_ADDR, which must not ask
-// for a password. Without one it starts redis-server from PATH, which it installs
-// as root on Debian. What it starts keeps everything in memory and runs until
-// [Redis.Close] or the end of this process; ctx is for starting it.
+// for a password. Without one it starts redis-server from PATH. What it starts
+// keeps everything in memory and runs until [Redis.Close] or the end of this
+// process; ctx is for starting it.
 func StartRedis(ctx context.Context) (*Redis, error) {
 	r, err := startRedis(ctx, freePort)
 	if err != nil {
@@ -62,40 +64,46 @@ func startRedis(ctx context.Context, pick func() (int, error)) (*Redis, error) {
 		}
 		return r, nil
 	}
-	path, err := redisServer(ctx)
+	path, err := redisServer()
 	if err != nil {
 		return nil, err
 	}
 	return onFreePort(pick, func(port int) (*Redis, error) { return runRedis(ctx, path, port) })
 }
 
-func redisServer(ctx context.Context) (path string, err error) {
-	if path, err = exec.LookPath("redis-server"); err == nil {
-		return path, nil
-	}
-	if err := install(ctx, "redis-server"); err != nil {
+func redisServer() (path string, err error) {
+	if path, err = exec.LookPath("redis-server"); err != nil {
 		return "", fmt.Errorf("%w (%w)", errNoRedis, err)
 	}
-	return exec.LookPath("redis-server")
+	return path, nil
+}
+
+func findRedis(context.Context) error {
+	if os.Getenv("REDIS_ADDR") != "" {
+		return nil
+	}
+	_, err := redisServer()
+	return err
 }
 
 func runRedis(ctx context.Context, path string, port int) (*Redis, error) {
-	p, err := start(exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--save", "", "--appendonly", "no"))
+	p, err := process.Start(exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port),
+		"--save", "", "--appendonly", "no"))
 	if err != nil {
 		return nil, err
 	}
-	r := &Redis{Addr: fmt.Sprintf("127.0.0.1:%d", port), stop: sync.OnceValue(p.stop)}
+	r := &Redis{Addr: fmt.Sprintf("127.0.0.1:%d", port), stop: sync.OnceValue(p.Stop)}
 	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	err = p.ready(waiting, func(ctx context.Context) error {
+	err = p.Ready(waiting, func(ctx context.Context) error {
 		id, err := r.processID(ctx)
-		if err == nil && id != p.cmd.Process.Pid {
+		if err == nil && id != p.Pid() {
 			err = errors.New("another Redis has the port")
 		}
 		return err
 	})
 	if err != nil {
-		_ = p.stop() // err says why
+		_ = p.Stop() // err says why
 		return nil, err
 	}
 	return r, nil

@@ -116,7 +116,7 @@ func TestWithoutARedisTheErrorTellsWhatToProvide(t *testing.T) {
 	t.Setenv("REDIS_ADDR", "")
 	_, err := StartRedis(t.Context())
 	if !errors.Is(err, errNoRedis) || !strings.Contains(err.Error(), "REDIS_ADDR") || !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("got error %v, want what to provide, and that there is no apt-get", err)
+		t.Errorf("got error %v, want what to provide, and that it is not in PATH", err)
 	}
 }
 

@@ -27,12 +27,19 @@ type S3 struct {
 // errNoS3 tells what to provide; a server that is there and fails is not this
 // error.
 var errNoS3 = errors.New("no S3: set S3_ENDPOINT to the URL of one, " +
-	"or let the Go command build versitygw from its module proxy")
+	"or have go run ./localtest/stores build versitygw")
+
+func findS3(ctx context.Context) error {
+	if os.Getenv("S3_ENDPOINT") != "" {
+		return nil
+	}
+	return versitygw.find(ctx)
+}
 
 // StartS3 returns the S3 at the URL in S3_ENDPOINT, which may be a Region of
-// AWS, with the credentials in the environment. Without one it starts versitygw,
-// which it builds once into .tools, on a folder of its own: that is gone when the
-// server ends, by [S3.Close] or with this process. ctx is for starting it.
+// AWS, with the credentials in the environment. Without one it starts versitygw
+// from .tools, where [Install] builds it, on a folder of its own: that is gone when
+// the server ends, by [S3.Close] or with this process. ctx is for starting it.
 func StartS3(ctx context.Context) (*S3, error) {
 	s, err := startS3(ctx)
 	if err != nil {
@@ -52,7 +59,7 @@ func startS3(ctx context.Context) (*S3, error) {
 		}
 		return s, nil
 	}
-	path, err := versitygw(ctx)
+	path, err := versitygw.path("versitygw")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoS3, err)
 	}

@@ -16,7 +16,7 @@ var s3ForTest = sync.OnceValues(func() (*S3, error) { return StartS3(context.Bac
 
 // S3ForTest returns the server that all tests of this test binary share; each
 // test makes its own buckets. The server ends with the binary. Where there is no
-// S3 to be had it skips the test, but under CI=true it fails.
+// S3 to be had it skips the test, but under CI it fails.
 func S3ForTest(t testing.TB) *S3 {
 	t.Helper()
 	s, err := s3ForTest()
@@ -31,7 +31,9 @@ func (s *S3) BucketForTest(t testing.TB) string {
 	c, name := s3.New(s.Options()), "pawl-"+strings.ToLower(rand.Text())
 	in := &s3.CreateBucketInput{Bucket: &name}
 	if s.region != "us-east-1" { // which AWS refuses to be told
-		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(s.region)}
+		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{
+			LocationConstraint: types.BucketLocationConstraint(s.region),
+		}
 	}
 	if _, err := c.CreateBucket(t.Context(), in); err != nil {
 		t.Fatal(err)

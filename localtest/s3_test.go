@@ -113,8 +113,8 @@ func TestWithoutAnS3TheErrorSaysWhatToSet(t *testing.T) {
 }
 
 func TestVersitygwStartsOnAnotherPortWhenOneIsTaken(t *testing.T) {
-	_ = ownS3(t) // builds it
-	path, err := versitygw(t.Context())
+	_ = ownS3(t) // skips without it
+	path, err := versitygw.path("versitygw")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestVersitygwStartsOnAnotherPortWhenOneIsTaken(t *testing.T) {
 
 func TestVersitygwRunsWhereFilesHaveNoAttributes(t *testing.T) {
 	_ = ownS3(t)
-	real, err := versitygw(t.Context())
+	real, err := versitygw.path("versitygw")
 	if err != nil {
 		t.Fatal(err)
 	}

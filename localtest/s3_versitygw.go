@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/pawl-lock/pawl/localtest/process"
 )
 
 // versitygwVersion is pinned: of this one it is known that If-Match and
 // If-None-Match let exactly one of many writers win.
 const versitygwVersion = "v1.8.0"
 
-func versitygw(ctx context.Context) (string, error) {
-	return goTool(ctx, "github.com/versity/versitygw/cmd/versitygw", versitygwVersion)
-}
+var versitygw = goTool("github.com/versity/versitygw/cmd/versitygw", versitygwVersion)
 
 // startVersitygw runs versitygw on a port of pick.
 func startVersitygw(ctx context.Context, path string, pick func() (int, error)) (*S3, error) {
@@ -52,7 +52,7 @@ func runVersitygw(ctx context.Context, path string, port int, sidecar bool) (*S3
 	if sidecar {
 		args = append(args, "--sidecar", attributes)
 	}
-	p, err := start(exec.Command(path, append(args, objects)...), "rm", "-rf", dir)
+	p, err := process.Start(exec.Command(path, append(args, objects)...), "rm", "-rf", dir)
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +61,12 @@ func runVersitygw(ctx context.Context, path string, port int, sidecar bool) (*S3
 		Name:        "versitygw " + versitygwVersion,
 		region:      "us-east-1",
 		credentials: secret,
-		stop:        sync.OnceValue(p.stop),
+		stop:        sync.OnceValue(p.Stop),
 	}
 	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := p.ready(waiting, s.answers); err != nil {
-		_ = p.stop() // err says why
+	if err := p.Ready(waiting, s.answers); err != nil {
+		_ = p.Stop() // err says why
 		return nil, fmt.Errorf("versitygw: %w", err)
 	}
 	return s, nil

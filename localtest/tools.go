@@ -9,80 +9,98 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"syscall"
-	"time"
+	"testing"
+
+	"github.com/pawl-lock/pawl/localtest/process"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 )
 
-// lambdaEmulatorVersion is pinned because the module has no tagged release that
-// the Go command accepts.
-const lambdaEmulatorVersion = "v0.0.0-20261030222936-bef5c4ba774d"
+// errNotInstalled is why a tool is missing.
+var errNotInstalled = errors.New("not installed: go run ./localtest/stores does that")
 
-// LambdaEmulator returns the path of the AWS Lambda Runtime Interface Emulator,
-// which it builds the first time with the Go command.
-func LambdaEmulator(ctx context.Context) (string, error) {
-	return goTool(ctx, "github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie", lambdaEmulatorVersion)
+// A tool is what is built once into .tools at the root of the module. Its name has
+// the version: what is there is not looked into.
+type tool struct {
+	name string
+	make func(ctx context.Context, dir string) error // fills an empty directory
 }
 
-// goTool returns the path of a program that the Go command installs.
-func goTool(ctx context.Context, program, version string) (string, error) {
-	name := path.Base(program)
-	dir, err := Tool(ctx, name+"-"+version, func(ctx context.Context, dir string) error {
+// dir is where the tool is, or would be.
+func (t tool) dir() (string, error) {
+	root, err := repoRoot()
+	return filepath.Join(root, ".tools", t.name), err
+}
+
+// path is where a file of the tool is. It is an error if it has not been built.
+func (t tool) path(file ...string) (string, error) {
+	dir, err := t.dir()
+	if err != nil {
+		return "", err
+	}
+	if !exists(dir) {
+		return "", fmt.Errorf("%s: %w", t.name, errNotInstalled)
+	}
+	return filepath.Join(append([]string{dir}, file...)...), nil
+}
+
+func (t tool) find(context.Context) error {
+	_, err := t.path()
+	return err
+}
+
+// build makes the tool unless it is there. What fails or is interrupted leaves
+// nothing behind that a later call would take for the tool, and of two that build
+// at the same time the first is kept.
+func (t tool) build(ctx context.Context) error {
+	dir, err := t.dir()
+	if err != nil || exists(dir) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	unfinished, err := os.MkdirTemp(filepath.Dir(dir), t.name+".unfinished-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(unfinished)
+	err = errors.Join(t.make(ctx, unfinished), os.Chmod(unfinished, 0o755))
+	if err == nil {
+		err = os.Rename(unfinished, dir)
+	}
+	if exists(dir) {
+		return nil
+	}
+	return err
+}
+
+// goTool is a program that the Go command installs.
+func goTool(program, version string) tool {
+	return tool{path.Base(program) + "-" + version, func(ctx context.Context, dir string) error {
 		cmd := exec.Command("go", "install", program+"@"+version)
 		// What the caller set for its own build is not for this one: not its
 		// module's flags, and not the machine it builds for.
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
-		_, err := run(ctx, cmd)
+		_, err := process.Run(ctx, cmd)
 		return err
-	})
-	return filepath.Join(dir, name), err
+	}}
 }
 
-// Tool returns the directory .tools/name at the root of the module. When there
-// is none yet, build is called to fill it, by one process at a time; a build
-// that fails or is interrupted leaves nothing behind that a later call would
-// take for the tool. The name should carry the version: what is there is not
-// looked into.
-func Tool(ctx context.Context, name string, build func(ctx context.Context, dir string) error) (dir string, err error) {
-	dir, err = tool(ctx, name, build)
-	if err != nil {
-		return "", fmt.Errorf("localtest: build %s: %w", name, err)
-	}
-	return dir, nil
-}
+// lambdaEmulator is pinned because the module has no tagged release that the Go
+// command accepts.
+var lambdaEmulator = goTool("github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie",
+	"v0.0.0-20261030222936-bef5c4ba774d")
 
-func tool(ctx context.Context, name string, build func(context.Context, string) error) (string, error) {
-	root, err := repoRoot()
+// LambdaEmulatorForTest returns the path of the AWS Lambda Runtime Interface
+// Emulator. Where it is not installed it skips the test, but under CI it fails.
+func LambdaEmulatorForTest(t testing.TB) string {
+	t.Helper()
+	path, err := lambdaEmulator.path("aws-lambda-rie")
 	if err != nil {
-		return "", err
+		rigor.Lacking(t, err)
 	}
-	dir := filepath.Join(root, ".tools", name)
-	if exists(dir) {
-		return dir, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", err
-	}
-	unlock, err := lockFile(ctx, dir+".lock")
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if exists(dir) { // built by whoever had the lock before us
-		return dir, nil
-	}
-	fmt.Fprintf(os.Stderr, "localtest: building %s into .tools, once\n", name)
-	unfinished := dir + ".unfinished"
-	if err := os.RemoveAll(unfinished); err != nil {
-		return "", err
-	}
-	if err := os.Mkdir(unfinished, 0o755); err != nil {
-		return "", err
-	}
-	if err := build(ctx, unfinished); err != nil {
-		return "", err
-	}
-	return dir, os.Rename(unfinished, dir)
+	return path
 }
 
 // repoRoot is the nearest directory with a go.mod, from the working directory up.
@@ -104,31 +122,4 @@ func repoRoot() (string, error) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// lockFile waits for the lock on a file. The kernel gives it back if we die.
-func lockFile(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	// A blocking flock could not be given up when ctx ends.
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = f.Close() }, nil // closing unlocks
-		}
-		if err != syscall.EWOULDBLOCK && err != syscall.EINTR {
-			_ = f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			_ = f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, context.Cause(ctx))
-		case <-again.C:
-		}
-	}
 }

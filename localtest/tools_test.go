@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -25,60 +22,48 @@ func module(t *testing.T) (root string) {
 	return root
 }
 
-func TestToolIsBuiltOnceForAllWhoAskAtTheSameTime(t *testing.T) {
+// hammer is a tool that make fills.
+func hammer(make func(dir string) error) tool {
+	return tool{"hammer-1", func(_ context.Context, dir string) error { return make(dir) }}
+}
+
+func TestAToolIsBuiltOnceAndWhole(t *testing.T) {
 	root := module(t)
-	var builds atomic.Int64
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			dir, err := Tool(t.Context(), "hammer-1", func(_ context.Context, dir string) error {
-				builds.Add(1)
-				return os.WriteFile(filepath.Join(dir, "hammer"), nil, 0o755)
-			})
-			if err != nil || dir != filepath.Join(root, ".tools/hammer-1") {
-				t.Errorf("got %s, error %v", dir, err)
-			}
-			if !exists(filepath.Join(dir, "hammer")) {
-				t.Error("returned before the tool was there")
-			}
-		})
+	builds := 0
+	h := hammer(func(dir string) error {
+		builds++
+		if exists(filepath.Join(root, ".tools/hammer-1")) {
+			t.Error("there before it is done")
+		}
+		return os.WriteFile(filepath.Join(dir, "hammer"), nil, 0o755)
+	})
+	if _, err := h.path("hammer"); !errors.Is(err, errNotInstalled) {
+		t.Errorf("before: got error %v, want that it is not installed", err)
 	}
-	all.Wait()
-	if n := builds.Load(); n != 1 {
-		t.Errorf("built %d times, want once", n)
+	for range 2 {
+		if err := h.build(t.Context()); err != nil {
+			t.Error(err)
+		}
+		path, err := h.path("hammer")
+		if err != nil || path != filepath.Join(root, ".tools/hammer-1/hammer") || !exists(path) {
+			t.Errorf("got %s, error %v", path, err)
+		}
+	}
+	if builds != 1 {
+		t.Errorf("built %d times, want once", builds)
 	}
 }
 
-func TestToolWaitsForTheBuildOfAnotherProcess(t *testing.T) {
+func TestOfTwoBuildsOfAToolTheFirstIsKept(t *testing.T) {
 	root := module(t)
-	if err := os.Mkdir(filepath.Join(root, ".tools"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	// flock belongs to the open file: this one stands for another process.
-	unlock, err := lockFile(t.Context(), filepath.Join(root, ".tools/hammer-1.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	build := func(context.Context, string) error { t.Error("built a second time"); return nil }
-
-	over := errors.New("over")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(over)
-	if _, err := Tool(ctx, "hammer-1", build); !errors.Is(err, over) {
-		t.Errorf("got error %v, want %v", err, over)
-	}
-
-	done := make(chan error)
-	go func() {
-		_, err := Tool(t.Context(), "hammer-1", build)
-		done <- err
-	}()
-	if err := os.Mkdir(filepath.Join(root, ".tools/hammer-1"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-	if err := <-done; err != nil {
+	first := filepath.Join(root, ".tools/hammer-1/first")
+	if err := hammer(func(dir string) error {
+		return errors.Join(os.Mkdir(filepath.Dir(first), 0o755), os.WriteFile(first, nil, 0o755), os.WriteFile(filepath.Join(dir, "second"), nil, 0o755))
+	}).build(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(root, ".tools/*")); len(left) != 1 || !exists(first) {
+		t.Errorf("left %v, error %v", left, err)
 	}
 }
 
@@ -86,38 +71,38 @@ func TestABuildThatFailsIsDoneAgainFromTheStart(t *testing.T) {
 	module(t)
 	broken := errors.New("broken")
 	for _, result := range []error{broken, nil} {
-		_, err := Tool(t.Context(), "hammer-1", func(_ context.Context, dir string) error {
+		err := hammer(func(dir string) error {
 			if rest, err := os.ReadDir(dir); len(rest) > 0 || err != nil {
 				t.Errorf("began with %v, error %v", rest, err)
 			}
 			writeFile(t, filepath.Join(dir, "rest"), "", 0o644)
 			return result
-		})
+		}).build(t.Context())
 		if !errors.Is(err, result) {
 			t.Errorf("got error %v, want %v", err, result)
 		}
 	}
 }
 
-func TestToolNeedsAModuleToPutItIn(t *testing.T) {
+func TestAToolNeedsAModuleToBeIn(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if _, err := Tool(t.Context(), "hammer-1", nil); err == nil || !strings.Contains(err.Error(), "no go.mod") {
-		t.Errorf("got error %v, want that there is no go.mod", err)
+	_, find := hammer(nil).path()
+	for _, err := range []error{find, hammer(nil).build(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), "no go.mod") {
+			t.Errorf("got error %v, want that there is no go.mod", err)
+		}
 	}
 }
 
-func TestLambdaEmulatorIsBuiltOnceForThisMachine(t *testing.T) {
+func TestAGoToolIsBuiltForThisMachine(t *testing.T) {
 	m := newMachine(t, "go")
 	t.Setenv("GOOS", "plan9") // as a build for Lambda sets it
 	t.Setenv("GOFLAGS", "-mod=vendor")
-	for range 2 {
-		path, err := LambdaEmulator(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := exec.LookPath(path); err != nil {
-			t.Error(err)
-		}
+	if err := lambdaEmulator.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if path := LambdaEmulatorForTest(t); !exists(path) {
+		t.Errorf("there is no %s", path)
 	}
 	m.call("go", "install", "github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d")
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/pkg/apigw"
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 // send makes a call as Lambda makes it, through the wiring of main.
@@ -24,7 +24,7 @@ func send(t *testing.T, s settings.API, method, path, authorizer string) (status
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	h := handler(new(lease.Memory), s, slog.New(slog.NewJSONHandler(io.Discard, nil)))
+	h := handler(new(memlease.Store), s, slog.New(slog.NewJSONHandler(io.Discard, nil)))
 	a, err := h(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestTheHolderIsTheNameOfItsCallerUnlessItSaysAnother(t *testing.T) {
 		if strings.Contains(authorizer, `"jwt"`) {
 			s.Auth = settings.JWT
 		}
-		h := handler(new(lease.Memory), s, slog.New(slog.DiscardHandler))
+		h := handler(new(memlease.Store), s, slog.New(slog.DiscardHandler))
 		for body, want := range map[string]string{`{"lock":"a","ttl_ms":1000}`: want, `{"lock":"b","ttl_ms":1000,"holder":"it"}`: "it"} {
 			var e apigw.Event
 			text := fmt.Sprintf(`{"version":"2.0","rawPath":"/v1/p/acquire","body":%q,"requestContext":{"stage":"$default",

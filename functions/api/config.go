@@ -42,7 +42,7 @@ func newStore(s settings.API, getenv func(string) string) (*dynamolease.Store, e
 	if endpoint := getenv("AWS_ENDPOINT_URL_DYNAMODB"); endpoint != "" {
 		options.BaseEndpoint = &endpoint
 	}
-	return &dynamolease.Store{Client: dynamolease.NewClient(options), Table: s.Table, Rules: s.Rules}, errors.Join(errs...)
+	return &dynamolease.Store{Client: dynamolease.NewClientFrom(options), Table: s.Table, Rules: s.Rules}, errors.Join(errs...)
 }
 
 // credentials never change: Lambda starts a new process for new ones.

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // An Auth is the kind of authorizer that the gateway asks who calls. The zero
@@ -44,7 +44,7 @@ type API struct {
 	Metrics string
 
 	// Rules are the limits. Their zero values are left out of the environment.
-	Rules lease.Rules
+	Rules protocol.Rules
 }
 
 // The variables of the functions.
@@ -68,7 +68,7 @@ const (
 	RestoredAt = restoredAt
 )
 
-// Limits are the variables of [lease.Rules], by which a server on one machine
+// Limits are the variables of [protocol.Rules], by which a server on one machine
 // passes on its own environment.
 var Limits = []string{maxTTL, maxLockDelay, skew, restoredAt, quarantineEnd}
 
@@ -120,7 +120,7 @@ func ReadAPI(now time.Time, getenv func(string) string) (API, error) {
 		Auth:       Auth(r.required(auth)),
 		ScopeClaim: getenv(scopeClaim),
 		Metrics:    r.required(metrics),
-		Rules: lease.Rules{
+		Rules: protocol.Rules{
 			MaxTTL:        r.duration(maxTTL),
 			MaxLockDelay:  r.duration(maxLockDelay),
 			Skew:          r.duration(skew),

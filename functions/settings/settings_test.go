@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 func read(env map[string]string) (API, error) {
@@ -18,7 +18,7 @@ func TestTheFunctionReadsWhatTheStackWrites(t *testing.T) {
 	for _, a := range []API{
 		{Table: "locks", Auth: IAM, Metrics: "Pawl/a"},
 		{Table: "locks", Auth: JWT, ScopeClaim: "roles", Metrics: "Pawl/a"},
-		{Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: lease.Rules{
+		{Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: protocol.Rules{
 			MaxTTL: 2 * time.Hour, MaxLockDelay: time.Second, Skew: 500 * time.Millisecond,
 			RestoredAt: time.UnixMilli(1790000000123), QuarantineEnd: time.UnixMilli(1790007200123),
 		}},
@@ -70,10 +70,10 @@ func TestEverySettingThatIsWrongIsNamed(t *testing.T) {
 	}
 	tomorrow := time.Now().Add(24 * time.Hour)
 	for name, a := range map[string]API{
-		"a restore of tomorrow": {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: lease.Rules{
+		"a restore of tomorrow": {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: protocol.Rules{
 			RestoredAt: tomorrow, QuarantineEnd: tomorrow.Add(time.Hour)}},
-		"RestoredAt":    {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: lease.Rules{RestoredAt: time.UnixMilli(1790000000123)}},
-		"QuarantineEnd": {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: lease.Rules{QuarantineEnd: time.UnixMilli(1790000000123)}},
+		"RestoredAt":    {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: protocol.Rules{RestoredAt: time.UnixMilli(1790000000123)}},
+		"QuarantineEnd": {Table: "locks", Auth: IAM, Metrics: "Pawl/a", Rules: protocol.Rules{QuarantineEnd: time.UnixMilli(1790000000123)}},
 	} {
 		if _, err := read(a.Environ()); err == nil {
 			t.Errorf("%s was accepted alone", name)

@@ -45,7 +45,7 @@ func newSweeper(ctx context.Context, set settings.Sweeper, getenv func(string) s
 	if endpoint := getenv("AWS_ENDPOINT_URL_DYNAMODB"); endpoint != "" {
 		o.BaseEndpoint = &endpoint
 	}
-	return &dynamolease.Sweeper{Client: dynamolease.NewClient(o), Table: set.Table, Rate: set.Rate}, nil
+	return &dynamolease.Sweeper{Client: dynamolease.NewClientFrom(o), Table: set.Table, Rate: set.Rate}, nil
 }
 
 // An event is what EventBridge says of itself.

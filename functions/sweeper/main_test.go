@@ -20,7 +20,7 @@ import (
 )
 
 func TestARunRetiresByTheTimeOfItsEventAndNeverByALaterOne(t *testing.T) {
-	client := dynamolease.NewClient(localtest.DynamoDBForTest(t).Options())
+	client := dynamolease.NewClientFrom(localtest.DynamoDBForTest(t).Options())
 	table := "sweeper-" + lease.NewID()
 	if err := dynamolease.CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func idle(t *testing.T, client *dynamodb.Client, table string, then time.Time) {
 }
 
 func TestAnEventWithoutATimeIsAnErrorAndRetiresNothing(t *testing.T) {
-	s := &dynamolease.Sweeper{Client: dynamolease.NewClient(localtest.DynamoDBForTest(t).Options()), Table: "any"}
+	s := &dynamolease.Sweeper{Client: dynamolease.NewClientFrom(localtest.DynamoDBForTest(t).Options()), Table: "any"}
 	err := handler(s, "Pawl/a", slog.New(slog.DiscardHandler))(t.Context(), event{})
 	if !errors.Is(err, lease.ErrMisconfigured) {
 		t.Errorf("got %v", err)
@@ -85,7 +85,7 @@ func TestAnEventWithoutATimeIsAnErrorAndRetiresNothing(t *testing.T) {
 
 // A pass of days is one that does not keep up.
 func TestTheAgeOfAPassThatIsNotDoneIsAMetric(t *testing.T) {
-	client := dynamolease.NewClient(localtest.DynamoDBForTest(t).Options())
+	client := dynamolease.NewClientFrom(localtest.DynamoDBForTest(t).Options())
 	table := "sweeper-" + lease.NewID()
 	if err := dynamolease.CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestTheSweeperIsAsItIsSet(t *testing.T) {
 }
 
 func TestARunThatFailsSaysSoAndIsAnError(t *testing.T) {
-	client := dynamolease.NewClient(localtest.DynamoDBForTest(t).Options())
+	client := dynamolease.NewClientFrom(localtest.DynamoDBForTest(t).Options())
 	var log bytes.Buffer
 	err := handler(&dynamolease.Sweeper{Client: client, Table: "missing"}, "Pawl/a", slog.New(slog.NewJSONHandler(&log, nil)))(t.Context(), event{time.Now()})
 	if err == nil || !bytes.Contains(log.Bytes(), []byte(`"level":"ERROR"`)) {

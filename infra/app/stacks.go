@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 
 	"github.com/pawl-lock/pawl/infra"
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // stackName keeps the stack of a table from taking the place of another stack.
@@ -113,9 +113,9 @@ func (p *parameters) api(env awscdk.StackProps, dist string) *infra.APIStackProp
 
 // rules are the limits. The end of a quarantine stays where it is when limits
 // change later, so that it must be given with the time of the restore.
-func (p *parameters) rules() lease.Rules {
+func (p *parameters) rules() protocol.Rules {
 	p.together("restored-at-ms", "quarantine-end-ms")
-	return lease.Rules{
+	return protocol.Rules{
 		MaxTTL:        p.duration("max-ttl-ms", time.Millisecond),
 		MaxLockDelay:  p.duration("max-lock-delay-ms", time.Millisecond),
 		Skew:          p.duration("skew-ms", time.Millisecond),

@@ -18,55 +18,85 @@ import (
 
 const module = "github.com/pawl-lock/pawl/"
 
-// mayImport says which packages of ours each package may import, its tests
-// aside. A package that is missing here fails: decide where it belongs.
-var mayImport = map[string]string{
-	"pkg/fence":                "",
-	"pkg/fence/grpcfence":      "pkg/fence",
-	"pkg/guard/dynamoguard":    "pkg/fence",
-	"pkg/guard/guardtest":      "pkg/fence",
-	"pkg/guard/redisguard":     "pkg/fence",
-	"pkg/guard/s3guard":        "pkg/fence",
-	"pkg/guard/sqlguard":       "pkg/fence",
-	"pkg/lease":                "pkg/fence",
-	"pkg/lock":                 "pkg/fence pkg/lease",
-	"pkg/lease/leasetest":      "pkg/fence pkg/lease",
-	"pkg/lease/dynamolease":    "pkg/fence pkg/lease",
-	"pkg/lease/httplease":      "pkg/fence pkg/lease",
-	"pkg/apigw":                "",
-	"functions/metrics":        "pkg/apigw pkg/lease pkg/lease/httplease",
-	"functions/settings":       "pkg/lease",
-	"functions/sweeper":        "functions/metrics functions/settings pkg/lease/dynamolease",
-	"infra":                    "functions/metrics functions/settings pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
-	"infra/app":                "infra pkg/lease",
-	"infra/retained":           "functions/settings",
-	"infra/routes":             "",
-	"functions/api":            "functions/metrics functions/settings pkg/apigw pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
-	"localtest":                "",
-	"localtest/architecture":   "",
-	"localtest/faultproxy":     "",
-	"localtest/gateway":        "",
-	"localtest/openapi":        "",
-	"localtest/rehearsal":      "functions/settings localtest pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
-	"localtest/sdk":            "",
-	"localtest/stories":        "pkg/fence pkg/lease pkg/lease/httplease pkg/lock",
-	"localtest/stories/ledger": "localtest localtest/stories pkg/guard/sqlguard",
-	"localtest/stories/render": "localtest localtest/stories pkg/guard/s3guard",
-	"localtest/server":         "functions/settings infra/routes localtest localtest/gateway pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
+// A rule says which packages of ours a package may import, its tests aside, and
+// why those and no others.
+type rule struct{ imports, why string }
 
-	// The model restates the protocol: only its tests know pkg/lease, and hold the
-	// two against each other.
-	"pkg/lease/model": "pkg/lease/model/explore pkg/lease/model/grants pkg/lease/model/guards " +
-		"pkg/lease/model/waiting",
-	"pkg/lease/model/explore":             "",
-	"pkg/lease/model/explore/exploretest": "pkg/lease/model/explore",
-	"pkg/lease/model/grants":              "pkg/lease/model/explore",
-	"pkg/lease/model/guards":              "pkg/lease/model/explore",
-	"pkg/lease/model/waiting":             "pkg/lease/model/explore",
+// mayImport has a rule for every package. One that is missing here fails: decide
+// where it belongs.
+var mayImport = map[string]rule{
+	"pkg/fence":             {"", "storage imports it, and shall not import a lock service"},
+	"pkg/fence/grpcfence":   {"pkg/fence", "it carries what fence defines, and is apart because gRPC is heavy"},
+	"pkg/guard/dynamoguard": {"pkg/fence", "a guard knows the token, and not who granted it"},
+	"pkg/guard/guardtest":   {"pkg/fence", "it tests guards, which know only that"},
+	"pkg/guard/redisguard":  {"pkg/fence", "a guard knows the token, and not who granted it"},
+	"pkg/guard/s3guard":     {"pkg/fence", "a guard knows the token, and not who granted it"},
+	"pkg/guard/sqlguard":    {"pkg/fence", "a guard knows the token, and not who granted it"},
+	"pkg/lease":             {"pkg/fence", "a lease has a token; the domain knows no transport and no database"},
+	"pkg/lock":              {"pkg/fence pkg/lease", "callers choose the way to the service by a field, so it is linked with neither"},
+	"pkg/lease/leasetest":   {"pkg/fence pkg/lease", "it tests any service, so it knows none"},
+	"pkg/lease/protocol":    {"pkg/fence pkg/lease", "those who write a store import it, and callers do not"},
+	"pkg/lease/memlease":    {"pkg/lease pkg/lease/protocol", "a store is the protocol, and somewhere to keep records"},
+	"pkg/lease/dynamolease": {"pkg/fence pkg/lease pkg/lease/protocol pkg/lease/internal/connect",
+		"a store is the protocol, and somewhere to keep records"},
+	"pkg/lease/httplease": {"pkg/fence pkg/lease pkg/lease/internal/connect", "a way to a service, which knows no store"},
+	"pkg/lease/httplease/sigv4": {"pkg/lease pkg/lease/httplease",
+		"apart, so that those who send bearer tokens link nothing of AWS"},
+	"pkg/lease/internal/connect": {"", "it judges errors of any client"},
+	"pkg/apigw":                  {"", "it serves any http.Handler"},
+
+	"functions/metrics":  {"pkg/apigw pkg/lease pkg/lease/httplease", "it counts the outcomes that httplease names"},
+	"functions/settings": {"pkg/lease/protocol", "the environment of a function holds the rules of leases"},
+	"functions/sweeper":  {"functions/metrics functions/settings pkg/lease/dynamolease", "wiring: it sweeps a table, and serves nobody"},
+	"functions/api": {"functions/metrics functions/settings pkg/apigw pkg/lease pkg/lease/dynamolease pkg/lease/httplease",
+		"wiring: the handler on the table, behind API Gateway"},
+
+	"infra": {"functions/metrics functions/settings pkg/lease/dynamolease pkg/lease/httplease pkg/lease/protocol",
+		"what is deployed has the names that the code has: of metrics, variables, attributes and calls"},
+	"infra/app":      {"infra pkg/lease/protocol", "parameters become stacks and the rules of leases"},
+	"infra/retained": {"functions/settings", "it compares templates, by the environment that is in them"},
+	"infra/routes":   {"", "the local server reads the deployed routes, and shall not be linked with the CDK"},
+
+	"localtest":              {"localtest/process localtest/rigor", "stores for tests of every package: it imports none of them"},
+	"localtest/architecture": {"", "it reads sources"},
+	"localtest/faultproxy":   {"", "it breaks any HTTP"},
+	"localtest/gateway":      {"localtest/process", "an imitation that imports the service would share its mistakes"},
+	"localtest/openapi":      {"", "it has tests only"},
+	"localtest/process":      {"", "it runs any program"},
+	"localtest/rehearsal": {"functions/settings localtest localtest/process pkg/lease pkg/lease/dynamolease " +
+		"pkg/lease/httplease pkg/lease/protocol",
+		"it restores a table, and looks at it as an operator and as a caller"},
+	"localtest/rigor":  {"", "tests of every package import it"},
+	"localtest/sdk":    {"", "it has tests only"},
+	"localtest/stores": {"localtest localtest/rigor", "it installs what localtest finds"},
+	"localtest/stories": {"localtest/process localtest/rigor pkg/fence pkg/lease/httplease pkg/lease/memlease pkg/lock",
+		"its workers use the SDK as a program does"},
+	"localtest/stories/ledger": {"localtest localtest/stories pkg/guard/sqlguard", "a story is about one guard"},
+	"localtest/stories/render": {"localtest localtest/stories pkg/guard/s3guard", "a story is about one guard"},
+	"localtest/server": {
+		"functions/settings infra/routes localtest localtest/gateway pkg/lease/dynamolease pkg/lease/httplease pkg/lease/memlease",
+		"the whole service on one machine, with the routes that are deployed"},
+
+	"pkg/lease/model": {"pkg/lease/model/explore pkg/lease/model/grants pkg/lease/model/guards pkg/lease/model/waiting",
+		"the model restates the protocol: only its tests know pkg/lease, and hold the two against each other"},
+	"pkg/lease/model/explore":             {"", "it searches any model"},
+	"pkg/lease/model/explore/exploretest": {"pkg/lease/model/explore", "it runs the cases of any model"},
+	"pkg/lease/model/grants":              {"pkg/lease/model/explore", "a model knows its search, and not the code"},
+	"pkg/lease/model/guards":              {"pkg/lease/model/explore", "a model knows its search, and not the code"},
+	"pkg/lease/model/waiting":             {"pkg/lease/model/explore", "a model knows its search, and not the code"},
 }
 
-// standardOnly are the packages that anyone can import without a second thought.
-var standardOnly = []string{"pkg/fence", "pkg/lease", "pkg/lock", "pkg/guard/redisguard", "pkg/guard/sqlguard"}
+// standardOnly are the packages that depend on the standard library only, each with
+// who would have to carry more.
+var standardOnly = map[string]string{
+	"pkg/fence":            "storage of any kind",
+	"pkg/lease":            "whoever talks to the service, by any way",
+	"pkg/lease/memlease":   "tests of programs that take locks",
+	"pkg/lease/protocol":   "whoever writes a store",
+	"pkg/lock":             "every program that takes a lock",
+	"pkg/guard/redisguard": "programs that have a client for Redis: it is an interface here",
+	"pkg/guard/sqlguard":   "programs that have a driver: database/sql is enough here",
+}
 
 // topLevel is all that the repository has at its top, but for dot files.
 var topLevel = []string{"LICENSE", "Makefile", "README.md", "functions", "go.mod", "go.sum", "infra", "localtest", "pkg"}
@@ -118,28 +148,56 @@ func each(t *testing.T, check func(name string, p listed)) {
 
 func TestPackagesImportInOneDirection(t *testing.T) {
 	each(t, func(name string, p listed) {
-		allowed, known := mayImport[name]
+		r, known := mayImport[name]
 		if !known {
 			t.Errorf("%s is not in the map of who may import whom", name)
+			return
 		}
 		for _, i := range p.Imports {
 			ours, ok := strings.CutPrefix(i, module)
-			if ok && !slices.Contains(strings.Fields(allowed), ours) {
-				t.Errorf("%s imports %s, and may import only %q", name, ours, allowed)
+			if ok && !slices.Contains(strings.Fields(r.imports), ours) {
+				t.Errorf("%s imports %s, and may import only %q: %s", name, ours, r.imports, r.why)
 			}
 		}
 	})
 }
 
+func TestEveryRuleHasAReasonAndIsNeeded(t *testing.T) {
+	all, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range mayImport {
+		p, there := all[name]
+		if !there {
+			t.Errorf("%s has a rule, and is not there", name)
+			continue
+		}
+		if r.why == "" {
+			t.Errorf("%s has a rule without a reason", name)
+		}
+		for _, allowed := range strings.Fields(r.imports) {
+			if !slices.Contains(p.Imports, module+allowed) {
+				t.Errorf("%s may import %s, and does not", name, allowed)
+			}
+		}
+	}
+	for name, who := range standardOnly {
+		if _, there := all[name]; !there || who == "" {
+			t.Errorf("%s depends on nothing, for %q", name, who)
+		}
+	}
+}
+
 func TestTheCoreDependsOnTheStandardLibraryOnly(t *testing.T) {
 	each(t, func(name string, p listed) {
-		if !slices.Contains(standardOnly, name) {
+		if standardOnly[name] == "" {
 			return
 		}
 		for _, d := range p.Deps {
 			first, _, _ := strings.Cut(d, "/")
 			if strings.Contains(first, ".") && !strings.HasPrefix(d, module) {
-				t.Errorf("%s depends on %s", name, d)
+				t.Errorf("%s depends on %s, at the cost of %s", name, d, standardOnly[name])
 			}
 		}
 	})

@@ -132,7 +132,8 @@ type Exchange struct {
 // Forward has the engine execute the request and returns the answer. Each call
 // executes it, also when the client has long gone.
 func (x *Exchange) Forward() Answer {
-	r, err := http.NewRequestWithContext(context.WithoutCancel(x.r.Context()), http.MethodPost, x.proxy.engine, bytes.NewReader(x.Body))
+	ctx := context.WithoutCancel(x.r.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, x.proxy.engine, bytes.NewReader(x.Body))
 	if err != nil {
 		return Answer{Err: err}
 	}

@@ -6,8 +6,8 @@
 //	              ▲          404        429        401/403               │   one process per
 //	              └───────── response, or 500/503 {"message": …} ◀───────┘   concurrent invoke
 //
-// It imports nothing of the rest of the module, so that a mistake there is not
-// repeated here. Where AWS documents a behaviour it follows the documentation;
+// It imports nothing of the service, so that a mistake there is not repeated
+// here. Where AWS documents a behaviour it follows the documentation;
 // where AWS does not, the comment beside the code says what was chosen and why.
 //
 // What it does not imitate: policies (an authenticated IAM caller may call

@@ -69,7 +69,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			level = slog.LevelWarn
 		}
-		g.Log.Log(r.Context(), level, "request", "id", id, "method", r.Method, "path", r.URL.Path, "status", resp.status, "error", err)
+		g.Log.Log(r.Context(), level, "request",
+			"id", id, "method", r.Method, "path", r.URL.Path, "status", resp.status, "error", err)
 	}
 	resp.write(w)
 }
@@ -109,7 +110,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, id string) (*res
 	// The function outlives this context: it runs to its end for a client that
 	// has gone, and its answer is dropped.
 	timeout := cmp.Or(g.Timeout, integrationTimeout)
-	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, refuse(http.StatusServiceUnavailable, "integration timeout"))
+	late := refuse(http.StatusServiceUnavailable, "integration timeout")
+	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, late)
 	defer cancel()
 	payload, err := route.Lambda.Invoke(ctx, event)
 	if err != nil {

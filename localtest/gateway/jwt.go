@@ -1,30 +1,19 @@
 package gateway
 
 import (
-	"bytes"
-	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
-	_ "crypto/sha512" // RS384 and RS512
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
-)
 
-// rsaAlgorithms are the algorithms that HTTP APIs accept. AWS says "RSA-based"
-// only; whether that includes RSASSA-PSS is left open, and not supported here.
-var rsaAlgorithms = map[string]crypto.Hash{
-	"RS256": crypto.SHA256,
-	"RS384": crypto.SHA384,
-	"RS512": crypto.SHA512,
-}
+	"github.com/golang-jwt/jwt/v5"
+)
 
 // JWT returns an authorizer that accepts tokens of one issuer for one of
 // several audiences, in "Authorization: Bearer <token>" or without "Bearer", and
@@ -35,7 +24,10 @@ var rsaAlgorithms = map[string]crypto.Hash{
 // must be there and to come; nbf and iat, if there, must have passed, without
 // leeway.
 func JWT(issuer string, audiences []string, keys ...*rsa.PublicKey) Authorizer {
-	a := jwtAuthorizer{issuer, audiences, map[string]*rsa.PublicKey{}, time.Now}
+	a := jwtAuthorizer{
+		keys:   map[string]*rsa.PublicKey{},
+		claims: jwt.NewValidator(jwt.WithIssuer(issuer), jwt.WithAudience(audiences...), jwt.WithIssuedAt()),
+	}
 	for _, k := range keys {
 		a.keys[KeyID(k)] = k
 	}
@@ -43,10 +35,8 @@ func JWT(issuer string, audiences []string, keys ...*rsa.PublicKey) Authorizer {
 }
 
 type jwtAuthorizer struct {
-	issuer    string
-	audiences []string
-	keys      map[string]*rsa.PublicKey
-	now       func() time.Time
+	keys   map[string]*rsa.PublicKey
+	claims *jwt.Validator
 }
 
 func (a *jwtAuthorizer) authorize(r *http.Request, _ []byte) (map[string]any, error) {
@@ -57,96 +47,93 @@ func (a *jwtAuthorizer) authorize(r *http.Request, _ []byte) (map[string]any, er
 	if len(words) == 0 {
 		return nil, &Refusal{http.StatusUnauthorized, "Bearer", "no token"}
 	}
-	claims, err := a.verify(strings.Join(words, " "))
+	claims := jwt.MapClaims{}
+	// Numbers are passed on as they are written.
+	parser := jwt.NewParser(jwt.WithJSONNumber(), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation())
+	_, err := parser.ParseWithClaims(strings.Join(words, " "), claims, a.key)
 	if err == nil {
-		err = a.check(claims)
+		err = a.claims.Validate(awsClaims{claims})
 	}
 	if err != nil {
-		challenge := `Bearer scope="" error="invalid_token" error_description="` + err.Error() + `"`
+		challenge := `Bearer scope="" error="invalid_token" error_description="` + description(err) + `"`
 		return nil, &Refusal{http.StatusUnauthorized, challenge, err.Error()}
 	}
 	// Scopes are those that a route demands; none does.
 	return map[string]any{"jwt": map[string]any{"claims": claimStrings(claims), "scopes": nil}}, nil
 }
 
-// verify returns the claims of a token that one of the keys has signed.
-func (a *jwtAuthorizer) verify(token string) (map[string]any, error) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return nil, errors.New("the token is malformed")
+// key returns the key that has signed a token, if its algorithm is one that HTTP
+// APIs accept. AWS says "RSA-based" only; whether that includes RSASSA-PSS is left
+// open, and not supported here.
+func (a *jwtAuthorizer) key(token *jwt.Token) (any, error) {
+	if _, ok := token.Method.(*jwt.SigningMethodRSA); !ok || token.Header["crit"] != nil {
+		return nil, errors.New("not an algorithm of HTTP APIs, or one with extensions")
 	}
-	var header struct {
-		Alg, Kid string
-		Crit     []string
+	if len(token.Claims.(jwt.MapClaims)) == 0 {
+		return nil, jwt.ErrTokenMalformed // null is no object either
 	}
-	var claims map[string]any
-	sig, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])
-	if err := errors.Join(err, decodePart(parts[0], &header), decodePart(parts[1], &claims)); err != nil || claims == nil {
-		return nil, errors.New("the token is malformed")
-	}
-	hash, ok := rsaAlgorithms[header.Alg]
-	if !ok || header.Crit != nil {
-		return nil, errors.New("the token's algorithm is not supported")
-	}
-	key, ok := a.keys[header.Kid]
+	id, _ := token.Header["kid"].(string)
+	key, ok := a.keys[id]
 	if !ok {
-		return nil, errors.New("the token's key is not known")
+		return nil, errUnknownKey
 	}
-	h := hash.New()
-	h.Write([]byte(parts[0] + "." + parts[1]))
-	if rsa.VerifyPKCS1v15(key, hash, h.Sum(nil), sig) != nil {
-		return nil, errors.New("the token's signature is not valid")
-	}
-	return claims, nil
+	return key, nil
 }
 
-func decodePart(part string, into any) error {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(part)
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // numbers are passed on as they are written
-	return d.Decode(into)
-}
+var errUnknownKey = errors.New("not one of the issuer's keys")
 
-// check checks the claims in the order that AWS documents.
-func (a *jwtAuthorizer) check(claims map[string]any) error {
-	if claims["iss"] != any(a.issuer) {
-		return errors.New("the token does not have a valid issuer")
-	}
-	audience, ok := claims["aud"]
-	if !ok {
-		audience = claims["client_id"]
-	}
-	list, ok := audience.([]any)
-	if !ok {
-		list = []any{audience}
-	}
-	if !slices.ContainsFunc(a.audiences, func(s string) bool { return slices.Contains(list, any(s)) }) {
-		return errors.New("the token does not have a valid audience")
-	}
-	now := a.now()
-	if exp, ok := claimTime(claims["exp"]); !ok || !now.Before(exp) {
-		return errors.New("the token has expired")
-	}
-	for _, name := range []string{"nbf", "iat"} {
-		if value, ok := claims[name]; ok {
-			if from, ok := claimTime(value); !ok || now.Before(from) {
-				return errors.New("the token is not valid yet")
-			}
+// description is what AWS says of a token, in the order in which it looks.
+func description(err error) string {
+	for _, d := range []struct {
+		err  error
+		says string
+	}{
+		{jwt.ErrTokenMalformed, " is malformed"},
+		{errUnknownKey, "'s key is not known"},
+		{jwt.ErrTokenUnverifiable, "'s algorithm is not supported"},
+		{jwt.ErrTokenSignatureInvalid, "'s signature is not valid"},
+		{jwt.ErrTokenInvalidIssuer, " does not have a valid issuer"},
+		{jwt.ErrTokenInvalidAudience, " does not have a valid audience"},
+		{jwt.ErrTokenExpired, " has expired"},
+	} {
+		if errors.Is(err, d.err) {
+			return "the token" + d.says
 		}
 	}
-	return nil
+	return "the token is not valid yet"
 }
 
-func claimTime(claim any) (time.Time, bool) {
-	n, ok := claim.(json.Number)
-	if !ok {
-		return time.Time{}, false
+// awsClaims are claims as AWS reads them: client_id stands for an audience that is
+// missing; and what is missing or is of another type has a value that no issuer
+// gives, so that it is refused for what it should have been.
+type awsClaims struct{ jwt.MapClaims }
+
+const nobody = "\x00"
+
+func (c awsClaims) GetIssuer() (string, error) {
+	if iss, _ := c.MapClaims.GetIssuer(); iss != "" {
+		return iss, nil
 	}
-	seconds, err := n.Float64()
-	return time.UnixMilli(int64(seconds * 1000)), err == nil
+	return nobody, nil
+}
+
+func (c awsClaims) GetAudience() (jwt.ClaimStrings, error) {
+	aud, err := c.MapClaims.GetAudience()
+	if _, given := c.MapClaims["aud"]; !given {
+		client, _ := c.MapClaims["client_id"].(string)
+		aud = jwt.ClaimStrings{client}
+	}
+	if err != nil || strings.Join(aud, "") == "" {
+		aud = jwt.ClaimStrings{nobody}
+	}
+	return aud, nil
+}
+
+func (c awsClaims) GetExpirationTime() (*jwt.NumericDate, error) {
+	if exp, err := c.MapClaims.GetExpirationTime(); exp != nil && err == nil {
+		return exp, nil
+	}
+	return jwt.NewNumericDate(time.Unix(0, 0)), nil
 }
 
 // claimStrings returns the claims as the event has them: numbers and booleans
@@ -179,23 +166,19 @@ func claimString(claim any) string {
 // SignJWT returns an RS256 token with these claims, for tests and for a server
 // on one machine.
 func SignJWT(key *rsa.PrivateKey, claims map[string]any) (string, error) {
-	payload, err := json.Marshal(claims)
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims(claims))
+	token.Header["kid"] = KeyID(&key.PublicKey)
+	text, err := token.SignedString(key)
 	if err != nil {
 		return "", fmt.Errorf("gateway: sign token: %w", err)
 	}
-	header := `{"alg":"RS256","typ":"JWT","kid":"` + KeyID(&key.PublicKey) + `"}`
-	token := encodePart([]byte(header)) + "." + encodePart(payload)
-	digest := sha256.Sum256([]byte(token))
-	sig, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
-	if err != nil {
-		return "", fmt.Errorf("gateway: sign token: %w", err)
-	}
-	return token + "." + encodePart(sig), nil
+	return text, nil
 }
 
 // KeyID returns the thumbprint of RFC 7638, by which tokens name their key.
 func KeyID(key *rsa.PublicKey) string {
-	jwk := fmt.Sprintf(`{"e":"%s","kty":"RSA","n":"%s"}`, encodePart(big.NewInt(int64(key.E)).Bytes()), encodePart(key.N.Bytes()))
+	e, n := encodePart(big.NewInt(int64(key.E)).Bytes()), encodePart(key.N.Bytes())
+	jwk := fmt.Sprintf(`{"e":"%s","kty":"RSA","n":"%s"}`, e, n)
 	sum := sha256.Sum256([]byte(jwk))
 	return encodePart(sum[:])
 }

@@ -93,17 +93,19 @@ func TestAGoodTokenPassesWithItsClaimsAsText(t *testing.T) {
 		"admin": true, "ratio": 0.25, "groups": []any{"a", "b", 3}, "of": map[string]any{"x": 1}, "empty": []any{}, "nothing": json.RawMessage("null"),
 	}))
 	for _, scheme := range []string{"Bearer ", "bearer ", ""} {
-		got, err := authorize(bearer(scheme+token), nil)
-		if err != nil {
-			t.Fatalf("%q: %v", scheme, err)
-		}
-		want := map[string]any{"jwt": map[string]any{"scopes": nil, "claims": map[string]string{
-			"iss": issuer, "sub": "alice", "aud": "[pawl more]", "exp": "4102444800", "scope": "payments/acquire",
-			"admin": "true", "ratio": "0.25", "groups": "[a b 3]", "of": `{"x":1}`, "empty": "[]",
-		}}}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		t.Run(scheme, func(t *testing.T) {
+			got, err := authorize(bearer(scheme+token), nil)
+			if err != nil {
+				t.Fatalf("%q: %v", scheme, err)
+			}
+			want := map[string]any{"jwt": map[string]any{"scopes": nil, "claims": map[string]string{
+				"iss": issuer, "sub": "alice", "aud": "[pawl more]", "exp": "4102444800", "scope": "payments/acquire",
+				"admin": "true", "ratio": "0.25", "groups": "[a b 3]", "of": `{"x":1}`, "empty": "[]",
+			}}}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
 	}
 }
 

@@ -63,8 +63,8 @@ type Lambda struct {
 	initTimeout time.Duration // zero means 10 seconds, which is Lambda's own limit
 
 	mu     sync.Mutex
-	live   []*process
-	idle   []*process // a stack: the last is the most recently used
+	live   []*environment
+	idle   []*environment // a stack: the last is the most recently used
 	closed bool
 	wg     sync.WaitGroup // invokes and processes
 }
@@ -109,7 +109,7 @@ func (l *Lambda) invoke(event []byte) answer {
 }
 
 // acquire returns a process for the caller alone, and whether it is a new one.
-func (l *Lambda) acquire() (p *process, fresh bool, err error) {
+func (l *Lambda) acquire() (p *environment, fresh bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -131,7 +131,7 @@ func (l *Lambda) acquire() (p *process, fresh bool, err error) {
 
 // release makes a process that has answered available to others. It need not
 // have asked for its next event: that one waits until it does.
-func (l *Lambda) release(p *process) {
+func (l *Lambda) release(p *environment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if slices.Contains(l.live, p) {
@@ -140,10 +140,10 @@ func (l *Lambda) release(p *process) {
 }
 
 // forget frees the place of a process that has ended.
-func (l *Lambda) forget(p *process) {
+func (l *Lambda) forget(p *environment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	is := func(other *process) bool { return other == p }
+	is := func(other *environment) bool { return other == p }
 	l.live = slices.DeleteFunc(l.live, is)
 	l.idle = slices.DeleteFunc(l.idle, is)
 }
@@ -154,7 +154,7 @@ func (l *Lambda) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	for _, p := range l.live {
-		p.kill()
+		p.Kill()
 	}
 	l.mu.Unlock()
 	l.wg.Wait()

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -208,9 +207,6 @@ func TestWhatAProcessStartedEndsWithIt(t *testing.T) {
 
 func TestAProgramThatIsKilledLeavesNoProcessBehind(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux can promise it")
-	}
 	l, gate := newLambda(t)
 	program := exec.Command(l.Bootstrap)
 	program.Env = append(os.Environ(), l.Env...)
@@ -226,7 +222,7 @@ func TestAProgramThatIsKilledLeavesNoProcessBehind(t *testing.T) {
 
 func TestAnAnswerToNoInvokeIsRefused(t *testing.T) {
 	t.Parallel()
-	api := (&process{lambda: new(Lambda), current: &invocation{id: "this"}}).runtimeAPI()
+	api := (&environment{lambda: new(Lambda), current: &invocation{id: "this"}}).runtimeAPI()
 	for _, end := range []string{"response", "error"} {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, httptest.NewRequest("POST", "/2018-06-01/runtime/invocation/other/"+end, nil))

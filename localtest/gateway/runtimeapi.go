@@ -6,27 +6,26 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"time"
 )
 
 // runtimeAPI is the Lambda Runtime API of one process.
-func (p *process) runtimeAPI() http.Handler {
+func (e *environment) runtimeAPI() http.Handler {
 	const prefix = "/2018-06-01/runtime/"
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+prefix+"invocation/next", p.next)
+	mux.HandleFunc("GET "+prefix+"invocation/next", e.next)
 	mux.HandleFunc("POST "+prefix+"invocation/{id}/response", func(w http.ResponseWriter, r *http.Request) {
-		p.answer(w, r, func(body []byte) answer { return answer{payload: body} })
+		e.answer(w, r, func(body []byte) answer { return answer{payload: body} })
 	})
 	mux.HandleFunc("POST "+prefix+"invocation/{id}/error", func(w http.ResponseWriter, r *http.Request) {
-		p.answer(w, r, func(body []byte) answer { return answer{err: functionError(body)} })
+		e.answer(w, r, func(body []byte) answer { return answer{err: functionError(body)} })
 	})
 	mux.HandleFunc("POST "+prefix+"init/error", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // what there is of it
-		p.mu.Lock()
-		p.failure = functionError(body)
-		p.mu.Unlock()
+		e.mu.Lock()
+		e.failure = functionError(body)
+		e.mu.Unlock()
 		accepted(w)
 	})
 	return mux
@@ -34,18 +33,18 @@ func (p *process) runtimeAPI() http.Handler {
 
 // next waits until there is an event and hands it out. The function's time
 // starts here.
-func (p *process) next(w http.ResponseWriter, r *http.Request) {
+func (e *environment) next(w http.ResponseWriter, r *http.Request) {
 	select {
-	case inv := <-p.events:
-		p.mu.Lock()
-		p.current = inv
-		p.mu.Unlock()
+	case inv := <-e.events:
+		e.mu.Lock()
+		e.current = inv
+		e.mu.Unlock()
 		now := time.Now()
 		h := w.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("Lambda-Runtime-Aws-Request-Id", inv.id)
-		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(now.Add(p.timeout()).UnixMilli(), 10))
-		h.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:"+region+":"+account+":function:"+filepath.Base(p.cmd.Dir))
+		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(now.Add(e.timeout()).UnixMilli(), 10))
+		h.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:"+region+":"+account+":function:"+e.function)
 		h.Set("Lambda-Runtime-Trace-Id", traceRoot(now)+";Sampled=0")
 		close(inv.taken)
 		_, _ = w.Write(inv.event) // if the process has gone, its end is the answer
@@ -55,15 +54,15 @@ func (p *process) next(w http.ResponseWriter, r *http.Request) {
 
 // answer ends the invoke that the request names. The process is free before the
 // caller hears, so that a caller's next invoke finds it.
-func (p *process) answer(w http.ResponseWriter, r *http.Request, read func(body []byte) answer) {
+func (e *environment) answer(w http.ResponseWriter, r *http.Request, read func(body []byte) answer) {
 	body, err := io.ReadAll(r.Body)
-	inv := p.settle(r.PathValue("id"))
+	inv := e.settle(r.PathValue("id"))
 	if err != nil || inv == nil {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}`)
 		return
 	}
-	p.lambda.release(p)
+	e.lambda.release(e)
 	inv.answered <- read(body)
 	accepted(w)
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/pawl-lock/pawl/localtest/rigor"
 )
 
 var (
@@ -220,22 +221,24 @@ func TestASignedRequestVerifiesAfterItsJourney(t *testing.T) {
 	srv := newIAMServer(t)
 	for _, body := range []string{"", `{"lock":"orders/42"}`} {
 		for _, method := range []string{"GET", "POST"} {
-			r, err := http.NewRequest(method, srv.URL+"/v1/a%20b/acquire?name=a%2Fb&name=a-b&x=%20", strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			creds := aws.Credentials{AccessKeyID: role.ID, SecretAccessKey: role.Secret, SessionToken: role.SessionToken}
-			if err := v4.NewSigner().SignHTTP(t.Context(), creds, r, hashHex(body), "execute-api", "us-east-1", time.Now()); err != nil {
-				t.Fatal(err)
-			}
-			resp, err := srv.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusOK {
-				t.Errorf("%s %q: %s", method, body, resp.Status)
-			}
+			t.Run(method+" "+body, func(t *testing.T) {
+				r, err := http.NewRequest(method, srv.URL+"/v1/a%20b/acquire?name=a%2Fb&name=a-b&x=%20", strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				creds := aws.Credentials{AccessKeyID: role.ID, SecretAccessKey: role.Secret, SessionToken: role.SessionToken}
+				if err := v4.NewSigner().SignHTTP(t.Context(), creds, r, hashHex(body), "execute-api", "us-east-1", time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				resp, err := srv.Client().Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusOK {
+					t.Errorf("%s %q: %s", method, body, resp.Status)
+				}
+			})
 		}
 	}
 }
@@ -245,13 +248,7 @@ func TestASignedRequestVerifiesAfterItsJourney(t *testing.T) {
 // every name. The paths have nothing to encode. Nor do those versions get -G
 // right: they hash the data as if it were the body.
 func TestWhatCurlSignsVerifies(t *testing.T) {
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED: %v: install it to run this test", err)
-	}
+	curl := rigor.Program(t, "curl")
 	srv := newIAMServer(t)
 	for name, args := range map[string][]string{
 		"GET":             {srv.URL + "/v1/payments/lock?name=orders%2F42"},

@@ -17,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 const specFile = "../../pkg/lease/httplease/openapi.json"
@@ -33,7 +35,7 @@ type line struct {
 // ask generates a Python client, and lets it make every call in each case.
 func ask(t *testing.T, cases map[string]http.Handler) (lines []line) {
 	t.Helper()
-	py := python(t, "generator.txt")
+	py := localtest.PythonForTest(t, "generator.txt")
 	dir := t.TempDir()
 	quiet := filepath.Join(dir, "config.json") // no linter is run over what is generated
 	if err := os.WriteFile(quiet, []byte(`{"post_hooks": []}`), 0o600); err != nil {
@@ -108,24 +110,25 @@ func TestAGeneratedClientReadsWhatAPIGatewayAnswers(t *testing.T) {
 func TestAGeneratedClientReadsEveryProblem(t *testing.T) {
 	cases := make(map[string]http.Handler)
 	for code, err := range map[string]error{
-		httplease.OutcomeHeld:            &lease.HeldError{Holder: "worker-1", Token: 7, Remaining: time.Second},
-		httplease.OutcomeRequestSpent:    lease.ErrRequestSpent,
-		httplease.OutcomeRequestConflict: lease.ErrRequestConflict,
-		httplease.OutcomeTokenChanged:    &lease.TokenChangedError{Token: 8},
-		httplease.OutcomeExpired:         lease.ErrExpired,
-		httplease.OutcomeLost:            lease.ErrLost,
-		httplease.OutcomeInvalid:         &lease.InvalidError{Field: "ttl_ms", Reason: "is odd"},
-		httplease.OutcomeForbidden:       &lease.ForbiddenError{Reason: "no"},
-		httplease.OutcomeThrottled:       &lease.RetryError{Err: lease.ErrThrottled, After: time.Second},
-		httplease.OutcomeMisconfigured:   lease.ErrMisconfigured,
-		httplease.OutcomeUnavailable:     &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second},
-		httplease.OutcomeClockSkew:       &lease.RetryError{Err: lease.ErrClockSkew, After: time.Second},
-		httplease.OutcomeQuarantine:      &lease.RetryError{Err: lease.ErrQuarantine, After: time.Hour},
-		httplease.OutcomeUnknown:         lease.ErrOutcomeUnknown,
+		httplease.OutcomeHeld:             &lease.HeldError{Holder: "worker-1", Token: 7, Remaining: time.Second},
+		httplease.OutcomeRequestSpent:     lease.ErrRequestSpent,
+		httplease.OutcomeRequestConflict:  lease.ErrRequestConflict,
+		httplease.OutcomeTokenChanged:     &lease.TokenChangedError{Token: 8},
+		httplease.OutcomeExpired:          lease.ErrExpired,
+		httplease.OutcomeLost:             lease.ErrLost,
+		httplease.OutcomeInvalid:          &lease.InvalidError{Field: "ttl_ms", Reason: "is odd"},
+		httplease.OutcomeForbidden:        &lease.ForbiddenError{Reason: "no"},
+		httplease.OutcomeThrottled:        &lease.RetryError{Err: lease.ErrThrottled, After: time.Second},
+		httplease.OutcomeTooManyWithdrawn: lease.ErrTooManyWithdrawn,
+		httplease.OutcomeMisconfigured:    lease.ErrMisconfigured,
+		httplease.OutcomeUnavailable:      &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second},
+		httplease.OutcomeClockSkew:        &lease.RetryError{Err: lease.ErrClockSkew, After: time.Second},
+		httplease.OutcomeQuarantine:       &lease.RetryError{Err: lease.ErrQuarantine, After: time.Hour},
+		httplease.OutcomeUnknown:          lease.ErrOutcomeUnknown,
 	} {
 		cases[code] = serving(failing{err})
 	}
-	h := serving(new(lease.Memory))
+	h := serving(new(memlease.Store))
 	for code, change := range map[string]func(*http.Request){
 		httplease.OutcomeNotFound:         func(r *http.Request) { r.URL.Path = "/nothing" },
 		httplease.OutcomeMethodNotAllowed: func(r *http.Request) { r.Method = http.MethodPut },
@@ -193,7 +196,7 @@ func TestAGeneratedClientTakesALockAndGivesItUp(t *testing.T) {
 		{Call: "healthz", Type: "Health", Status: 200},
 		{Call: "spec", Type: "SpecResponse200", Status: 200},
 	}
-	h := serving(new(lease.Memory))
+	h := serving(new(memlease.Store))
 	newer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := httptest.NewRecorder()
 		h.ServeHTTP(a, r)
@@ -201,7 +204,7 @@ func TestAGeneratedClientTakesALockAndGivesItUp(t *testing.T) {
 		w.WriteHeader(a.Code)
 		_, _ = io.WriteString(w, strings.Replace(a.Body.String(), "{", `{"new":{"a":[1]},`, 1))
 	})
-	for i, l := range ask(t, map[string]http.Handler{"now": serving(new(lease.Memory)), "tomorrow": newer}) {
+	for i, l := range ask(t, map[string]http.Handler{"now": serving(new(memlease.Store)), "tomorrow": newer}) {
 		if (l.New != nil) != (l.Case == "tomorrow") {
 			t.Errorf("%+v", l)
 		}

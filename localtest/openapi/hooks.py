@@ -6,5 +6,5 @@ import schemathesis
 @schemathesis.hook
 def before_call(context, case, kwargs):
     body = case.body
-    if isinstance(body, dict) and isinstance(body.get("wait_ms"), int) and 1 < body["wait_ms"] <= 20000:
+    if isinstance(body, dict) and isinstance(body.get("wait_ms"), (int, float)) and 1 < body["wait_ms"] <= 20000:
         body["wait_ms"] = 1

@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,10 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/process"
 	"github.com/pawl-lock/pawl/pkg/lease"
 )
 
@@ -28,7 +27,7 @@ const checks = "not_a_server_error,status_code_conformance,content_type_conforma
 // A round takes 45 seconds, and makes as many calls as they allow. CASES asks
 // for rounds until there were so many calls, each with another seed every time.
 func TestSchemathesisFindsNothingUndocumented(t *testing.T) {
-	py := python(t, "schemathesis.txt")
+	py := localtest.PythonForTest(t, "schemathesis.txt")
 	url := serve(t)
 	spec := filepath.Join(t.TempDir(), "openapi.json")
 	if err := os.WriteFile(spec, asItIsToday(t, url), 0o600); err != nil {
@@ -42,7 +41,9 @@ func TestSchemathesisFindsNothingUndocumented(t *testing.T) {
 	total := 0
 	for round := 1; round == 1 || total < wanted; round++ {
 		dir := t.TempDir()
-		args := []string{"-m", "schemathesis.cli", "run", spec, "--url", url, "--checks", checks, "--max-time", "45", "--no-color", "--continue-on-failure", "--report", "json", "--report-json-path", "report.json"}
+		args := []string{"-m", "schemathesis.cli", "run", spec, "--url", url, "--checks", checks, "--max-time", "45",
+			"--request-timeout", "30", // longer than any answer takes
+			"--no-color", "--continue-on-failure", "--report", "json", "--report-json-path", "report.json"}
 		if wanted == 0 {
 			args = append(args, "--seed", "2") // has answers of every status
 		}
@@ -115,20 +116,14 @@ func serve(t *testing.T) (url string) {
 	cmd := exec.Command(server)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "AUTH=") }),
 		"ADDR=127.0.0.1:0", "THROTTLE=off", "DYNAMODB_ENDPOINT="+db.Endpoint, "TABLE=table-"+lease.NewID())
-	out, err := cmd.StdoutPipe()
+	p, err := process.StartTalk(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() { _ = p.Stop() }) // it may have ended
+	line, err := p.Hear(t.Context())
+	if err != nil || !ready.MatchString(line) {
+		t.Fatalf("the server printed %q, error %v", line, err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		_ = cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() || !ready.MatchString(lines.Text()) {
-		t.Fatalf("the server printed %q", lines.Text())
-	}
-	return ready.FindStringSubmatch(lines.Text())[1]
+	return ready.FindStringSubmatch(line)[1]
 }

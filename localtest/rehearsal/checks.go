@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 type print func(format string, args ...any)
@@ -51,7 +52,7 @@ func (s *service) quarantined(ctx context.Context, say print, kept lease.Lease) 
 
 // resumed waits for the end of the quarantine and fails unless the locks are
 // granted then, with tokens above all that were granted before.
-func (s *service) resumed(ctx context.Context, say print, told lease.Rules, last lease.Lease) error {
+func (s *service) resumed(ctx context.Context, say print, told protocol.Rules, last lease.Lease) error {
 	say("\nAfter the quarantine the service goes on by itself")
 	if err := sleep(ctx, time.Until(told.QuarantineEnd)); err != nil {
 		return err

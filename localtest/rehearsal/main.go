@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest"
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 func main() {
@@ -24,7 +24,7 @@ func main() {
 
 // limits are those of the deployment. A quarantine takes at least three minutes,
 // whatever they are.
-var limits = lease.Rules{MaxTTL: time.Minute, MaxLockDelay: time.Second, Skew: time.Second}
+var limits = protocol.Rules{MaxTTL: time.Minute, MaxLockDelay: time.Second, Skew: time.Second}
 
 // shortened is by how much the rehearsal dates the cut-off back, so that it ends
 // in seconds. In earnest the time is read from the clock.
@@ -33,6 +33,9 @@ const shortened = 170 * time.Second
 func rehearse(ctx context.Context, out io.Writer) (err error) {
 	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
 	say("Starting a DynamoDB engine and compiling the service…")
+	if err := localtest.Install(ctx, out, "dynamodb"); err != nil {
+		return err
+	}
 	db, err := localtest.StartDynamoDB(ctx, "")
 	if err != nil {
 		return err

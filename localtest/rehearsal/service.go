@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,9 +15,11 @@ import (
 
 	"github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/process"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // The tables.
@@ -40,7 +40,7 @@ type rehearsal struct {
 	dir string // of the program
 }
 
-func (r *rehearsal) client() *dynamodb.Client { return dynamolease.NewClient(r.db.Options()) }
+func (r *rehearsal) client() *dynamodb.Client { return dynamolease.NewClientFrom(r.db.Options()) }
 
 func (r *rehearsal) build(ctx context.Context) (err error) {
 	if r.dir, err = os.MkdirTemp("", "pawl-rehearsal-"); err != nil {
@@ -86,40 +86,36 @@ func (r *rehearsal) restore(ctx context.Context, table string, items []item) err
 // A service is a server on one table, and a client of it.
 type service struct {
 	*httplease.Client
-	cmd *exec.Cmd
+	process *process.Talk
 }
 
 // serve starts a server and waits until it listens.
-func (r *rehearsal) serve(ctx context.Context, table string, rules lease.Rules) (*service, error) {
-	cmd := exec.CommandContext(ctx, r.program())
+func (r *rehearsal) serve(ctx context.Context, table string, rules protocol.Rules) (*service, error) {
+	cmd := exec.Command(r.program())
 	cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "TABLE="+table, "AUTH=none", "DYNAMODB_ENDPOINT="+r.db.Endpoint)
 	for name, value := range (settings.API{Rules: rules}).Environ() {
 		if value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.Stderr = nil // the log of the service
-	out, err := cmd.StdoutPipe()
+	p, err := process.StartTalk(cmd)
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if _, rest, ok := strings.Cut(lines.Text(), "listening on "); ok {
+	for {
+		line, err := p.Hear(ctx)
+		if err != nil {
+			_ = p.Stop() // err says why
+			return nil, fmt.Errorf("the server did not start: %w", err)
+		}
+		if _, rest, ok := strings.Cut(line, "listening on "); ok {
 			url, _, _ := strings.Cut(rest, ",")
-			return &service{Client: &httplease.Client{URL: url}, cmd: cmd}, nil
+			return &service{Client: &httplease.Client{URL: url}, process: p}, nil
 		}
 	}
-	return nil, fmt.Errorf("the server did not start: %w", cmd.Wait())
 }
 
-func (s *service) stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it has ended, or will
-	_ = s.cmd.Wait()
-}
+func (s *service) stop() { _ = s.process.Stop() } // it may have ended
 
 func name(lock string) lease.Name { return lease.Name{Namespace: "default", Lock: lock} }
 

@@ -1,11 +1,8 @@
 package sdk
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,18 +10,20 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawl-lock/pawl/localtest/process"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
 const (
-	skew = time.Second // that of [lease.Rules], by default
+	skew = time.Second // that of [protocol.Rules], by default
 	poll = time.Second // how often a waiter looks, at the least
 
 	// slack is what a busy machine may add.
@@ -42,7 +41,7 @@ type world struct {
 	url           string
 
 	mu      sync.Mutex
-	asked   chan string          // the holder of each acquire that arrives
+	waits   chan string          // the holder of each acquire that arrives and may wait
 	granted chan string          // and of each that is granted
 	grants  map[string]time.Time // the last one, by holder
 	count   map[string]int       // of grants, by holder
@@ -54,7 +53,7 @@ type world struct {
 // newWorld starts one. As behind API Gateway, a request goes on when its caller
 // has gone.
 func newWorld(t *testing.T) *world {
-	w := &world{Service: new(lease.Memory), asked: make(chan string, 100), granted: make(chan string, 100), grants: make(map[string]time.Time), count: make(map[string]int)}
+	w := &world{Service: new(memlease.Store), waits: make(chan string, 100), granted: make(chan string, 100), grants: make(map[string]time.Time), count: make(map[string]int)}
 	handler := &httplease.Handler{Service: w, Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/", func(a http.ResponseWriter, r *http.Request) {
@@ -68,7 +67,9 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
-	offer(w.asked, q.Holder)
+	if q.Wait > 0 {
+		offer(w.waits, q.Holder)
+	}
 	l, err := w.Service.Acquire(ctx, q)
 	if err == nil && !l.Repeated {
 		w.mu.Lock()
@@ -145,101 +146,74 @@ func (w *world) undisturbed(t *testing.T, h *lock.Held) {
 	}
 }
 
-// A process is a child as seen from here.
-type process struct {
-	cmd   *exec.Cmd
-	in    io.Writer
-	lines chan string
-}
+// A peer is a child as seen from here.
+type peer struct{ *process.Talk }
 
 // start starts a child that reaches the service by url.
-func start(t *testing.T, url, holder string) *process {
+func start(t *testing.T, url, holder string) peer {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(self), lines: make(chan string, 10_000)}
-	p.cmd.Env = append(os.Environ(), "ROLE=child", "URL="+url, "LOCK="+name.String(), "HOLDER="+holder)
-	p.cmd.Stderr = os.Stderr
-	// In a group of its own, the kernel lets it go on when we are gone, and it
-	// finds the end of its input.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := p.cmd.StdinPipe()
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "ROLE=child", "URL="+url, "LOCK="+name.String(), "HOLDER="+holder)
+	p, err := process.StartTalk(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.in = in
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		defer close(p.lines)
-		for s := bufio.NewScanner(out); s.Scan(); {
-			p.lines <- s.Text()
-		}
-	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended
-		<-read
-		_ = p.cmd.Wait() // it was killed
+		p.Kill()
+		<-p.Exited()
 	})
-	return p
+	return peer{p}
 }
 
-func (p *process) tell(t *testing.T, what string) {
+func (p peer) tell(t *testing.T, what string) {
 	t.Helper()
-	if _, err := fmt.Fprintln(p.in, what); err != nil {
+	if err := p.Tell(what); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// said returns the next line, whatever it is.
+func (p peer) said(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	line, err := p.Hear(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
 }
 
 // hear waits for a line that begins with what and returns the rest of it.
-func (p *process) hear(t *testing.T, what string) string {
+func (p peer) hear(t *testing.T, what string) string {
 	t.Helper()
-	late := time.After(patience)
 	for {
-		select {
-		case line, ok := <-p.lines:
-			if !ok {
-				t.Fatalf("it ended before it said %q", what)
-			}
-			if rest, found := strings.CutPrefix(line, what); found {
-				return strings.TrimSpace(rest)
-			}
-			if strings.HasPrefix(line, "failed") || strings.HasPrefix(line, "lost") {
-				t.Fatalf("it said %q, want %q", line, what)
-			}
-		case <-late:
-			t.Fatalf("it did not say %q", what)
+		line := p.said(t)
+		if rest, found := strings.CutPrefix(line, what); found {
+			return strings.TrimSpace(rest)
+		}
+		if strings.HasPrefix(line, "failed") || strings.HasPrefix(line, "lost") {
+			t.Fatalf("it said %q, want %q", line, what)
 		}
 	}
 }
 
 // all lets the process end and returns what it still said.
-func (p *process) all(t *testing.T) (lines []string) {
+func (p peer) all(t *testing.T) (lines []string) {
 	t.Helper()
-	_ = p.in.(io.Closer).Close() // so it is told to end
-	for line := range p.lines {
-		lines = append(lines, line)
-	}
-	return lines
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return p.Rest(ctx)
 }
 
-// rounds runs a test several times, side by side: ROUNDS, or 5.
+// rounds runs a test five times or more, side by side.
 func rounds(t *testing.T, f func(t *testing.T)) {
 	t.Parallel()
-	var n int
-	if _, err := fmt.Sscan(cmp.Or(os.Getenv("ROUNDS"), "5"), &n); err != nil {
-		t.Fatalf("ROUNDS: %v", err)
-	}
-	for i := range n {
+	for i := range 5 * rigor.Rounds(t) {
 		t.Run(fmt.Sprint("round ", i), func(t *testing.T) {
 			t.Parallel()
 			f(t)

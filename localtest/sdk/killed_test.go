@@ -12,9 +12,7 @@ func TestTheLockOfAKilledProcessIsTakenOverInTime(t *testing.T) {
 		p.tell(t, "acquire")
 		p.hear(t, "granted")
 		p.hear(t, "renewed")
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		p.Kill()
 		p.all(t)
 		h, granted := w.takeOver(t)
 		bound(t, granted.Sub(w.lastRenewal()), ttl+skew+poll)
@@ -36,11 +34,9 @@ func TestAProcessThatIsKilledWhileItWaitsIsGrantedTheLockOnceAtMost(t *testing.T
 		}
 		p := start(t, w.url, "killed")
 		p.tell(t, "acquire")
-		for <-w.asked != "killed" {
+		for <-w.waits != "killed" {
 		}
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		p.Kill()
 		p.all(t)
 		if err := first.Release(t.Context()); err != nil {
 			t.Fatal(err)

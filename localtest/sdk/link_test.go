@@ -46,7 +46,8 @@ func TestTheSDKNeedsNothingButTheStandardLibrary(t *testing.T) {
 func TestAProgramIsLinkedWithTheWayItGoesAndNotWithTheOther(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct{ uses, has, hasNot string }{
-		{"pkg/lease/httplease", "github.com/aws/aws-sdk-go-v2/aws/signer/v4", dynamodb},
+		{"pkg/lease/httplease/sigv4", "github.com/aws/aws-sdk-go-v2/aws/signer/v4", dynamodb},
+		{"pkg/lease/httplease", module + "pkg/lease/httplease", "github.com/aws"},
 		{"pkg/lease/httplease", module + "pkg/lease/httplease", module + "pkg/lease/dynamolease"},
 		{"pkg/lease/dynamolease", dynamodb, module + "pkg/lease/httplease"},
 	} {

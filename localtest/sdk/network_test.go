@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -127,7 +126,7 @@ func TestTwoProcessesWithTheSameHolderAreTwoHolders(t *testing.T) {
 	one.tell(t, "try")
 	token := one.hear(t, "granted")
 	two.tell(t, "try")
-	if got := said(t, two); got != "failed held" {
+	if got := two.said(t); got != "failed held" {
 		t.Errorf("it said %q, want that it is held", got)
 	}
 	one.tell(t, "release")
@@ -140,19 +139,4 @@ func TestTwoProcessesWithTheSameHolderAreTwoHolders(t *testing.T) {
 	}
 	two.tell(t, "release")
 	two.hear(t, "released well")
-}
-
-// said returns the next line, whatever it is.
-func said(t *testing.T, p *process) string {
-	t.Helper()
-	select {
-	case line, ok := <-p.lines:
-		if !ok {
-			t.Fatal(io.EOF)
-		}
-		return line
-	case <-time.After(patience):
-		t.Fatal("it said nothing")
-	}
-	return ""
 }

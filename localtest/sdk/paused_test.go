@@ -3,7 +3,6 @@ package sdk
 import (
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -29,7 +28,7 @@ func TestAProcessThatWasPausedForThreeTTLsDoesNothingUnderItsOldToken(t *testing
 			p.tell(t, "work") // the first that it will see
 		}
 		<-over
-		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		if err := p.Resume(); err != nil {
 			t.Fatal(err)
 		}
 		p.tell(t, "release")

@@ -15,7 +15,7 @@ import (
 
 	"github.com/pawl-lock/pawl/localtest/gateway"
 	"github.com/pawl-lock/pawl/pkg/lease"
-	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease/sigv4"
 )
 
 type key aws.Credentials
@@ -42,7 +42,7 @@ func TestWithIAMOnlySignedRequestsAreServed(t *testing.T) {
 	good := key{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}
 	url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", good.AccessKeyID, "AWS_SECRET_ACCESS_KEY", good.SecretAccessKey)
 	n := lease.Name{Namespace: "payments", Lock: "s3://b/k?v=1#f é"}
-	signed := func(k key, region string) http.RoundTripper { return &httplease.SigV4{Credentials: k, Region: region} }
+	signed := func(k key, region string) http.RoundTripper { return &sigv4.Transport{Credentials: k, Region: region} }
 	if err := walk(t.Context(), client(url, signed(good, "us-east-1")), n); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestWithIAMOnlySignedRequestsAreServed(t *testing.T) {
 		"another secret":   signed(key{AccessKeyID: good.AccessKeyID, SecretAccessKey: "guess"}, "us-east-1"),
 		"another key":      signed(key{AccessKeyID: "AKIDOTHER", SecretAccessKey: "secret"}, "us-east-1"),
 		"another region":   signed(good, "eu-west-1"),
-		"signed too early": &httplease.SigV4{Credentials: good, Region: "us-east-1", Base: late{6 * time.Minute}},
-		"another body":     &httplease.SigV4{Credentials: good, Region: "us-east-1", Base: tampered{}},
+		"signed too early": &sigv4.Transport{Credentials: good, Region: "us-east-1", Base: late{6 * time.Minute}},
+		"another body":     &sigv4.Transport{Credentials: good, Region: "us-east-1", Base: tampered{}},
 	} {
 		c := client(url, transport)
 		if _, err := c.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute}); !errors.Is(err, lease.ErrForbidden) {
@@ -164,24 +164,26 @@ func TestWithJWTATokenThatNamesNobodyMayDoNothing(t *testing.T) {
 		`"sub":"a","scope":{"a":1}`:     false,
 		`"sub":"a","scope":"reports/*"`: false,
 	} {
-		all := map[string]any{"iss": issuer, "aud": audience, "exp": time.Now().Add(time.Hour).Unix(), "scope": scopes}
-		if err := json.Unmarshal([]byte("{"+claims+"}"), &all); err != nil {
-			t.Fatal(err)
-		}
-		token, err := gateway.SignJWT(key, all)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := client(url, bearer(token))
-		n := lease.Name{Namespace: "payments", Lock: claims}
-		_, err = c.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute})
-		if want && err != nil || !want && !errors.Is(err, lease.ErrForbidden) {
-			t.Errorf("{%s}: acquire: %v, want it granted: %v", claims, err, want)
-		}
-		_, err = c.Break(t.Context(), lease.BreakRequest{Name: n, Token: 1, Reason: "test"})
-		if errors.Is(err, lease.ErrForbidden) == want {
-			t.Errorf("{%s}: break: %v, want it forbidden: %v", claims, err, !want)
-		}
+		t.Run(claims, func(t *testing.T) {
+			all := map[string]any{"iss": issuer, "aud": audience, "exp": time.Now().Add(time.Hour).Unix(), "scope": scopes}
+			if err := json.Unmarshal([]byte("{"+claims+"}"), &all); err != nil {
+				t.Fatal(err)
+			}
+			token, err := gateway.SignJWT(key, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := client(url, bearer(token))
+			n := lease.Name{Namespace: "payments", Lock: claims}
+			_, err = c.Acquire(t.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute})
+			if want && err != nil || !want && !errors.Is(err, lease.ErrForbidden) {
+				t.Errorf("{%s}: acquire: %v, want it granted: %v", claims, err, want)
+			}
+			_, err = c.Break(t.Context(), lease.BreakRequest{Name: n, Token: 1, Reason: "test"})
+			if errors.Is(err, lease.ErrForbidden) == want {
+				t.Errorf("{%s}: break: %v, want it forbidden: %v", claims, err, !want)
+			}
+		})
 	}
 	if strings.Contains(log.String(), `"principal":"","outcome":"granted`) {
 		t.Errorf("nobody was granted a lock:\n%s", log)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,13 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	functions "github.com/pawl-lock/pawl/functions/settings"
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/process"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 )
 
@@ -24,45 +24,42 @@ import (
 // it: the independent witness for our gateway. It takes one event at a time.
 type emulator struct {
 	testing.TB
-	url string
-	log *log
-	cmd *exec.Cmd
-
+	url  string
+	log  *log
 	stop func() // may be called again
 }
 
 // emulate starts the function under the emulator.
 func emulate(t testing.TB, bootstrap string, env []string) *emulator {
 	t.Helper()
-	rie, err := localtest.LambdaEmulator(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rie := localtest.LambdaEmulatorForTest(t)
 	e := &emulator{TB: t, log: new(log)}
 	address, runtime := freeAddress(t), freeAddress(t)
 	e.url = "http://" + address + "/2015-03-31/functions/function/invocations"
-	e.cmd = exec.Command(rie, "--runtime-interface-emulator-address", address, "--runtime-api-address", runtime, bootstrap)
-	e.cmd.Env = append(os.Environ(), env...)
-	e.cmd.Stdout, e.cmd.Stderr = e.log, e.log
-	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := e.cmd.Start(); err != nil {
+	cmd := exec.Command(rie, "--runtime-interface-emulator-address", address, "--runtime-api-address", runtime, bootstrap)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = e.log, e.log
+	p, err := process.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	e.stop = sync.OnceFunc(func() {
-		_ = syscall.Kill(-e.cmd.Process.Pid, syscall.SIGKILL)
-		_ = e.cmd.Wait() // it was killed
-	})
-	t.Cleanup(e.stop)
-	for end := time.Now().Add(10 * time.Second); ; {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			c.Close()
-			return e
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the emulator does not listen: %v\n%s", err, e.log)
-		}
+	e.stop = func() {
+		p.Kill()
+		<-p.Exited()
 	}
+	t.Cleanup(e.stop)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := p.Ready(ctx, func(ctx context.Context) error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}); err != nil {
+		t.Fatalf("%v\n%s", err, e.log)
+	}
+	return e
 }
 
 func freeAddress(t testing.TB) string {
@@ -111,7 +108,7 @@ func (e *emulator) call(method, path, query, body string) (a answer) {
 func prepare(t testing.TB) (bootstrap string, env []string) {
 	t.Helper()
 	db := localtest.DynamoDBForTest(t)
-	if err := dynamolease.CreateTable(t.Context(), dynamolease.NewClient(db.Options()), "emulated"); err != nil {
+	if err := dynamolease.CreateTable(t.Context(), dynamolease.NewClientFrom(db.Options()), "emulated"); err != nil {
 		t.Fatal(err)
 	}
 	s := settings{getenv: func(string) string { return "" }}

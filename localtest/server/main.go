@@ -1,5 +1,5 @@
 // Command server runs the whole lock service on one machine: the compiled Lambda
-// function behind a local API Gateway, on a real DynamoDB engine.
+// function behind a local API Gateway, on a DynamoDB-compatible engine.
 //
 //	go run ./localtest/server            as in AWS, as far as one machine can
 //	go run ./localtest/server -memory    in memory; needs nothing but Go

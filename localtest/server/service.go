@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-lock/pawl/infra/routes"
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/localtest/gateway"
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 // A service is everything behind the listener.
@@ -45,7 +45,7 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 		}
 		return &service{
 			handler: &httplease.Handler{
-				Service: new(lease.Memory), Log: slog.New(slog.NewJSONHandler(log, nil)), Caller: httplease.Anyone,
+				Service: new(memlease.Store), Log: slog.New(slog.NewJSONHandler(log, nil)), Caller: httplease.Anyone,
 			},
 			store: "memory",
 		}, nil
@@ -68,6 +68,9 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	if err != nil {
 		return nil, err
 	}
+	if err := localtest.Install(ctx, log, "dynamodb"); err != nil {
+		return nil, err
+	}
 	db, err := localtest.StartDynamoDB(ctx, s.getenv("DATA_DIR"))
 	if err != nil {
 		return nil, err
@@ -75,7 +78,7 @@ func (s settings) start(ctx context.Context, log io.Writer) (_ *service, err err
 	service.closers = append(service.closers, db.Close)
 	service.store = db.Name
 	table := s.get("TABLE", "pawl")
-	if err := dynamolease.CreateTable(ctx, dynamolease.NewClient(db.Options()), table); err != nil {
+	if err := dynamolease.CreateTable(ctx, dynamolease.NewClientFrom(db.Options()), table); err != nil {
 		return nil, err
 	}
 	env, err := s.functionEnv(ctx, db, functions.API{Table: table, Auth: auth, Metrics: "Pawl/local"})

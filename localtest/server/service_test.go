@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
 	"github.com/pawl-lock/pawl/pkg/lease/leasetest"
@@ -90,18 +89,9 @@ func TestTheServiceKeepsThePromises(t *testing.T) {
 	})
 }
 
-// rounds is how often what depends on chance is repeated: ROUNDS, or 1.
-func rounds() int {
-	n, err := strconv.Atoi(os.Getenv("ROUNDS"))
-	if err != nil {
-		return 1
-	}
-	return n
-}
-
 func TestSixtyFourCallersNeverHoldOneLockAtOnce(t *testing.T) {
 	url, _ := serve(t, "THROTTLE", "off") // they come at once, each time that a lease ends
-	for round := range rounds() {
+	for round := range rigor.Rounds(t) {
 		h := leasetest.Hammer{
 			Service: client(url, connections()),
 			Name:    lease.Name{Namespace: "hammer", Lock: lease.NewID()},

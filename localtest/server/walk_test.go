@@ -1,22 +1,22 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawl-lock/pawl/localtest"
+	"github.com/pawl-lock/pawl/localtest/process"
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/lease"
-	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease/sigv4"
 )
 
 // What the programs in other languages print.
@@ -30,22 +30,9 @@ acquired, abandoned by worker-2
 released
 `
 
-// needed returns the path of a program that a test of what users run needs.
-func needed(t *testing.T, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED: %v: install it to run this test", err)
-	}
-	return path
-}
-
 // What a walk leaves behind must not be in the way of the next, in any order.
 func TestAnyLanguageCanTakeALock(t *testing.T) {
-	programs := [][]string{{needed(t, "python3"), "../languages/walk.py"}, {needed(t, "node"), "../languages/walk.mjs"}}
+	programs := [][]string{{rigor.Program(t, "python3"), "../languages/walk.py"}, {rigor.Program(t, "node"), "../languages/walk.mjs"}}
 	url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et")
 	run := func(program []string, secret string, args ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -69,7 +56,7 @@ func TestAnyLanguageCanTakeALock(t *testing.T) {
 	if !strings.Contains(log.String(), `"namespace":"orders","lock":"night job/1"`) {
 		t.Error("the namespace and the lock that were asked for are not in the log")
 	}
-	if _, err := client(url, &httplease.SigV4{Credentials: key{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "se/cr+et"}, Region: "us-east-1"}).
+	if _, err := client(url, &sigv4.Transport{Credentials: key{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "se/cr+et"}, Region: "us-east-1"}).
 		Acquire(t.Context(), lease.AcquireRequest{Name: lease.Name{Namespace: "orders", Lock: "taken"}, TTL: time.Minute, Holder: "me"}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +85,7 @@ func TestAnyLanguageCanTakeALock(t *testing.T) {
 // session: a header that is signed and then left out, for it is empty, is
 // refused.
 func TestTheCallOfTheREADMEIsSigned(t *testing.T) {
-	needed(t, "curl")
+	rigor.Program(t, "curl")
 	readme, err := os.ReadFile("../../infra/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -110,61 +97,50 @@ func TestTheCallOfTheREADMEIsSigned(t *testing.T) {
 		}
 	}
 	for _, session := range []string{"", "FwoGZXIvYXdzEXAMPLE//////////wEaD+x="} {
-		url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et", "AWS_SESSION_TOKEN", session)
-		cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-c", call)
-		cmd.Env = append(os.Environ(), "URL="+url, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=se/cr+et", "AWS_SESSION_TOKEN="+session, "AWS_REGION=us-east-1")
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), `"lease_id":`) {
-			t.Errorf("session %q: %s\ngot %v %s\n%s", session, call, err, out, log)
-		}
+		t.Run("session "+session, func(t *testing.T) {
+			url, log := serve(t, "AUTH", "iam", "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY", "se/cr+et", "AWS_SESSION_TOKEN", session)
+			cmd := exec.CommandContext(t.Context(), "bash", "-eu", "-c", call)
+			cmd.Env = append(os.Environ(), "URL="+url, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=se/cr+et", "AWS_SESSION_TOKEN="+session, "AWS_REGION=us-east-1")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), `"lease_id":`) {
+				t.Errorf("session %q: %s\ngot %v %s\n%s", session, call, err, out, log)
+			}
+		})
 	}
 }
 
-// A serving is `make serve`, as a user starts it.
-type serving struct {
-	ready string // the line that it prints
-	rest  *bufio.Scanner
-	cmd   *exec.Cmd
-}
-
-func makeServe(t *testing.T, env ...string) serving {
+// makeServe runs `make serve`, as a user starts it, and returns the line that it
+// prints when it is ready.
+func makeServe(t *testing.T, env ...string) (ready string, p *process.Talk) {
 	t.Helper()
 	db := localtest.DynamoDBForTest(t) // has what it takes to start one been installed?
 	cmd := exec.Command("make", "-s", "-C", "../..", "serve")
 	cmd.Env = append(os.Environ(), append(env, "DYNAMODB_ENDPOINT="+db.Endpoint, "TABLE=table-"+lease.NewID())...)
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := cmd.StdoutPipe()
+	p, err := process.StartTalk(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	t.Cleanup(p.Kill)
+	if ready, err = p.Hear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // it may have ended
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatalf("make serve printed nothing: %v", cmd.Wait())
-	}
-	return serving{lines.Text(), lines, cmd}
+	return ready, p
 }
 
 var readyLine = regexp.MustCompile(`^pawl: listening on (http://127\.0\.0\.1:\d+), store (.+)$`)
 
 func TestMakeServeSaysWhenItIsReadyAndStopsCleanly(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		s := makeServe(t, "ADDR=127.0.0.1:0")
-		if !readyLine.MatchString(s.ready) {
-			t.Errorf("it printed %q", s.ready)
-		}
-		// To the group, as a terminal does; make itself passes nothing on.
-		if err := syscall.Kill(-s.cmd.Process.Pid, signal); err != nil {
-			t.Fatal(err)
-		}
-		for s.rest.Scan() {
-			t.Errorf("it went on printing: %q", s.rest.Text())
-		}
-		_ = s.cmd.Wait() // make fails when it is interrupted
+		t.Run(signal.String(), func(t *testing.T) {
+			ready, p := makeServe(t, "ADDR=127.0.0.1:0")
+			if !readyLine.MatchString(ready) {
+				t.Errorf("it printed %q", ready)
+			}
+			p.Signal(signal) // make itself passes nothing on
+			if more := p.Rest(t.Context()); len(more) > 0 {
+				t.Errorf("it went on printing: %q", more)
+			}
+		})
 	}
 }
 
@@ -174,19 +150,21 @@ func TestMakeServeSaysWhyItRefuses(t *testing.T) {
 		"jwt": "AUTH=jwt needs JWT_KEY",
 		"IAM": `AUTH is "IAM", want none, iam or jwt`,
 	} {
-		cmd := exec.CommandContext(t.Context(), "make", "-s", "-C", "../..", "serve")
-		cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "AUTH="+auth, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "JWT_KEY=")
-		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("AUTH=%s: got %v %s, want %s", auth, err, out, want)
-		}
+		t.Run(auth, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "make", "-s", "-C", "../..", "serve")
+			cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "AUTH="+auth, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "JWT_KEY=")
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("AUTH=%s: got %v %s, want %s", auth, err, out, want)
+			}
+		})
 	}
 }
 
 // The walk through every call, on the service that make serve starts.
 func TestTheWalkThroughEveryCall(t *testing.T) {
-	s := makeServe(t, "ADDR=127.0.0.1:0")
-	walkThrough(t, readyLine.FindStringSubmatch(s.ready)[1], "../../pkg/lease/httplease/README.md", "## A walk through every call", 7)
+	ready, _ := makeServe(t, "ADDR=127.0.0.1:0")
+	walkThrough(t, readyLine.FindStringSubmatch(ready)[1], "../../pkg/lease/httplease/README.md", "## A walk through every call", 7)
 }
 
 // The first minute of the README, on a service in memory.
@@ -199,80 +177,4 @@ func TestTheFirstMinuteOfTheREADME(t *testing.T) {
 	server := httptest.NewServer(service.handler)
 	defer server.Close()
 	walkThrough(t, server.URL, "../../README.md", "## The first minute", 3)
-}
-
-// walkThrough runs the commands of a section as they stand there, in one shell,
-// and compares what they print with what the section says they print. "…" stands
-// for anything. A command that starts a server is not run.
-func walkThrough(t *testing.T, address, file, heading string, steps int) {
-	t.Helper()
-	readme, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const mark = "=== end of step ==="
-	var script strings.Builder
-	var want []string
-	for _, block := range blocks(section(t, string(readme), heading)) {
-		switch block.language {
-		case "sh":
-			if strings.HasPrefix(block.text, "go run ") || strings.HasPrefix(block.text, "python3 ") {
-				continue
-			}
-			script.WriteString(strings.ReplaceAll(block.text, "http://127.0.0.1:8080", address) + "\necho; echo '" + mark + "'\n")
-			want = append(want, "")
-		case "http", "json":
-			want[len(want)-1] = block.text
-		}
-	}
-	if len(want) < steps {
-		t.Fatalf("found only %d steps", len(want))
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", script.String())
-	shell.Dir = t.TempDir()
-	shell.Stderr = os.Stderr
-	out, err := shell.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	printed := strings.Split(string(out), mark+"\n")
-	last := int64(0)
-	for i, w := range want {
-		got := strings.TrimSpace(strings.ReplaceAll(printed[i], "\r", ""))
-		pattern := strings.ReplaceAll(regexp.QuoteMeta(w), "\n…\n", "\n(.*\n)?") // any lines, or none
-		pattern = "(?s)^" + strings.ReplaceAll(pattern, "…", ".*") + "$"
-		if !regexp.MustCompile(pattern).MatchString(got) {
-			t.Errorf("step %d printed\n%s\nand %s says\n%s", i+1, got, file, w)
-		}
-		if token := regexp.MustCompile(`"token":(\d+),"lease_id"`).FindStringSubmatch(got); token != nil {
-			n, _ := strconv.ParseInt(token[1], 10, 64)
-			if n < last {
-				t.Errorf("step %d has the token %d, after %d", i+1, n, last)
-			}
-			last = n
-		}
-	}
-}
-
-// section returns the text below a heading, to the next of its level.
-func section(t *testing.T, text, heading string) string {
-	_, after, found := strings.Cut(text, "\n"+heading+"\n")
-	if !found {
-		t.Fatalf("there is no %q", heading)
-	}
-	body, _, _ := strings.Cut(after, "\n## ")
-	return body
-}
-
-type block struct{ language, text string }
-
-var fenced = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)\n```$")
-
-func blocks(text string) (found []block) {
-	for _, m := range fenced.FindAllStringSubmatch(text, -1) {
-		found = append(found, block{m[1], m[2]})
-	}
-	return found
 }

@@ -17,12 +17,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"strings"
-	"syscall"
 	"time"
 
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/localtest/process"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -85,94 +84,78 @@ const atTheWrite = "…"
 // their environment. It returns what worker-1 came to: nil if it believes that
 // all went well.
 func (s Story) Tell(ctx context.Context, out io.Writer, guarded bool, env ...string) (late error, err error) {
-	service := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: discard, Caller: httplease.Anyone})
+	service := httptest.NewServer(&httplease.Handler{Service: new(memlease.Store), Log: discard, Caller: httplease.Anyone})
 	defer service.Close()
 	env = append(env, envService+"="+service.URL)
 	if guarded {
 		env = append(env, envGuarded+"=1")
 	}
-	first, err := start(ctx, "worker-1", out, env)
+	first, err := start("worker-1", out, env)
 	if err != nil {
 		return nil, err
 	}
-	defer first.kill()
-	if err := first.pause(); err != nil {
-		return nil, err
+	defer first.Kill()
+	if err := errors.Join(first.hear(ctx), first.Pause()); err != nil {
+		return nil, fmt.Errorf("stories: before its write: %w", err)
 	}
 	fmt.Fprintln(out, "worker-1 is paused in the middle of its write; its lease runs out")
-	second, err := start(ctx, "worker-2", out, env)
+	second, err := start("worker-2", out, env)
 	if err != nil {
 		return nil, err
 	}
-	defer second.kill()
-	if err := second.finish(); err != nil {
+	defer second.Kill()
+	if err := second.finish(ctx); err != nil {
 		return nil, fmt.Errorf("stories: worker-2: %w", err)
 	}
 	fmt.Fprintln(out, "worker-2 is done; worker-1 wakes up, and its write goes out")
-	return first.finish(), nil
+	return first.finish(ctx), nil
 }
 
-// A process is a worker, seen from outside.
-type process struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines *bufio.Scanner
-	out   io.Writer
-	fail  strings.Builder
+// A run is the process of a worker, seen from outside.
+type run struct {
+	*process.Talk
+	out io.Writer
 }
 
-func start(ctx context.Context, name string, out io.Writer, env []string) (*process, error) {
+func start(name string, out io.Writer, env []string) (run, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return run{}, err
 	}
-	p := &process{cmd: exec.CommandContext(ctx, self), out: out}
-	p.cmd.Env = append(append(os.Environ(), env...), envName+"="+name)
-	p.cmd.Stderr = &p.fail
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.lines = bufio.NewScanner(stdout)
-	return p, p.cmd.Start()
+	cmd := exec.Command(self)
+	cmd.Env = append(append(os.Environ(), env...), envName+"="+name)
+	p, err := process.StartTalk(cmd)
+	return run{p, out}, err
 }
 
-// pause waits until the worker is about to write, and stops it.
-func (p *process) pause() error {
-	if !p.tell() {
-		return errors.Join(errors.New("stories: worker-1 ended before its write: "+p.fail.String()), p.cmd.Wait())
-	}
-	return p.cmd.Process.Signal(syscall.SIGSTOP)
-}
-
-// tell passes on what the worker says until it is about to write, and reports
-// false if it ended before.
-func (p *process) tell() bool {
-	for p.lines.Scan() {
-		if p.lines.Text() == atTheWrite {
-			return true
+// hear passes on what the worker says until it is about to write. It is an error
+// if the worker ends before.
+func (r run) hear(ctx context.Context) error {
+	for {
+		line, err := r.Hear(ctx)
+		if err != nil || line == atTheWrite {
+			return err
 		}
-		fmt.Fprintln(p.out, p.lines.Text())
+		fmt.Fprintln(r.out, line)
 	}
-	return false
 }
 
-// finish lets the worker write and end.
-func (p *process) finish() error {
-	_, _ = io.WriteString(p.in, "\n") // it may have ended
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+// finish lets the worker write and end, and returns what it says it failed with.
+func (r run) finish(ctx context.Context) error {
+	if err := r.Resume(); err != nil {
 		return err
 	}
-	for p.tell() {
-		_, _ = io.WriteString(p.in, "\n")
+	for {
+		_ = r.Tell("") // it may have ended
+		err := r.hear(ctx)
+		switch {
+		case err == nil:
+		case !r.HasExited():
+			return err
+		case r.State().Success():
+			return nil
+		default:
+			return errors.New(r.Output())
+		}
 	}
-	if err := p.cmd.Wait(); err != nil {
-		return fmt.Errorf("%s", strings.TrimSpace(p.fail.String()))
-	}
-	return nil
 }
-
-func (p *process) kill() { _ = p.cmd.Process.Kill() } // it has ended, as a rule

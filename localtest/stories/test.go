@@ -1,16 +1,15 @@
 package stories
 
 import (
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/fence"
 )
 
 // Test plays a story as a test: once without the guard, which must destroy data
-// or the test could not fail, and ROUNDS times with it, 10 unless that is set.
+// or the test could not fail, and ten times with it, or ROUNDS times as often.
 func Test(t *testing.T, s *Stage) {
 	late, intact, err := s.Play(t.Context(), false)
 	if err != nil {
@@ -22,11 +21,7 @@ func Test(t *testing.T, s *Stage) {
 	if text, _, err := s.Outcome(t.Context()); err != nil || !strings.HasPrefix(text, "lost update: ") {
 		t.Errorf("the loss is told as %q, error %v", text, err)
 	}
-	rounds, err := strconv.Atoi(os.Getenv("ROUNDS"))
-	if err != nil {
-		rounds = 10
-	}
-	for round := range rounds {
+	for round := range 10 * rigor.Rounds(t) {
 		late, intact, err := s.Play(t.Context(), true)
 		if err != nil {
 			t.Fatal(err)

@@ -23,9 +23,9 @@ var (
 	// since. It is over all the same, so it matches ErrLost too.
 	ErrExpired = fmt.Errorf("the lease has expired: %w", ErrLost)
 
-	// ErrRequestSpent means that the grant made for this request id is over.
-	// Acquire again, with a new one.
-	ErrRequestSpent = errors.New("the grant of this request id has ended")
+	// ErrRequestSpent means that nothing is granted to this request id any more:
+	// its grant is over, or it was withdrawn. Acquire again, with a new one.
+	ErrRequestSpent = errors.New("nothing is granted to this request id any more")
 
 	// ErrRequestConflict means that someone else used this request id.
 	ErrRequestConflict = errors.New("the request id was used by another caller")
@@ -52,6 +52,11 @@ var (
 
 	// ErrUnavailable means that the service could not decide just now.
 	ErrUnavailable = errors.New("unavailable")
+
+	// ErrTooManyWithdrawn means that a request was not withdrawn: as many of its
+	// lock as are remembered were withdrawn within [WithdrawnFor]. The request holds
+	// no lease now, and may be granted one if it is still under way.
+	ErrTooManyWithdrawn = errors.New("too many requests of this lock were withdrawn just now")
 
 	// ErrClockSkew means that the clock of a host is too far off to grant.
 	ErrClockSkew = errors.New("a clock is too far off")

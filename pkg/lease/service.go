@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
@@ -17,8 +18,9 @@ import (
 // may have been made.
 type Service interface {
 	// Acquire grants the lock, or fails with [ErrHeld]. Repeated with its
-	// request id it returns the same lease for as long as that is held, then
-	// [ErrRequestSpent]; [ErrRequestConflict] if another caller used the id.
+	// request id it returns the same lease for as long as that is held, then, or
+	// when the request was withdrawn, [ErrRequestSpent]; [ErrRequestConflict] if
+	// another caller used the id.
 	Acquire(context.Context, AcquireRequest) (Lease, error)
 
 	// Renew extends the lease to the TTL from now; it never shortens it. It
@@ -28,6 +30,11 @@ type Service interface {
 	// Release ends the lease. Released before is no error; [ErrLost] means that
 	// it ended in another way. Of holders, the state names that of this lease
 	// only.
+	//
+	// By request id, it ends the lease that the request holds, if there is one, and
+	// withdraws the request: it holds nothing then, and what of it is still waiting,
+	// or under way, is granted nothing. It may have been granted, and released,
+	// before. [ErrRequestConflict] means that another caller used the id.
 	Release(context.Context, ReleaseRequest) (State, error)
 
 	// Break ends the lease that has the given token, whoever holds it, and uses
@@ -42,9 +49,9 @@ type Service interface {
 
 // An AcquireRequest asks for a lock.
 type AcquireRequest struct {
-	Name
+	Name Name
 
-	// TTL is how long the lease lives unless renewed: 1 s to [Rules.MaxTTL],
+	// TTL is how long the lease lives unless renewed: 1 s to [protocol.Rules.MaxTTL],
 	// in whole milliseconds. Required.
 	TTL time.Duration
 
@@ -69,39 +76,54 @@ type AcquireRequest struct {
 	MinHold time.Duration
 
 	// LockDelay is for how long a lease that ran out, instead of being
-	// released, keeps the lock from being granted, up to [Rules.MaxLockDelay].
+	// released, keeps the lock from being granted, up to [protocol.Rules.MaxLockDelay].
 	LockDelay time.Duration
 }
 
 // A RenewRequest names the lease by what its grant returned.
 type RenewRequest struct {
-	Name
+	Name    Name
 	LeaseID string
 	Token   fence.Token
 
-	// TTL is from now on: 1 s to 24 h. What is over [Rules.MaxTTL] is granted as
+	// TTL is from now on: 1 s to 24 h. What is over [protocol.Rules.MaxTTL] is granted as
 	// that. Required.
 	TTL time.Duration
 }
 
-// A ReleaseRequest names the lease by what its grant returned.
+// A ReleaseRequest names the lease by what its grant returned, or by the request
+// that may have been granted one.
 type ReleaseRequest struct {
-	Name
+	Name Name
+
+	// LeaseID and Token are what the grant returned.
 	LeaseID string
 	Token   fence.Token
+
+	// RequestID, instead, is that of an acquire that its caller has given up, for
+	// the principal of that acquire. It is remembered for a minute from the release
+	// on, and not much longer: nothing is sent for a call that a gateway received
+	// more than 30 s ago, and what was sent before has the rest of the minute to
+	// arrive. Sent again or arriving later than that, the request may take a free
+	// lock, until that lease runs out. A repeat of the release may find 45 s left.
+	RequestID string
 }
+
+// WithdrawnFor is how long a request that was withdrawn is remembered. It is longer
+// than anything of a call can be under way.
+const WithdrawnFor = time.Minute
 
 // A BreakRequest names the lease by the token that was observed, so that a
 // newer lease is not hit.
 type BreakRequest struct {
-	Name
+	Name   Name
 	Token  fence.Token
 	Reason string // for the log, 1 to 256 bytes
 }
 
 // A Lease is one grant of a lock, for a bounded time.
 type Lease struct {
-	Name
+	Name       Name
 	Token      fence.Token
 	ID         string // the holder's secret: needed to renew or release
 	Holder     string
@@ -121,6 +143,12 @@ type Lease struct {
 	Abandoned *Abandoned
 }
 
+// String describes l without its id, so that a lease that is printed gives no
+// secret away.
+func (l Lease) String() string {
+	return fmt.Sprintf("%v: token %d, %q, until %s", l.Name, l.Token, l.Holder, l.ExpiresAt.Format(time.RFC3339Nano))
+}
+
 // Abandoned describes a lease that ran out instead of being released.
 type Abandoned struct {
 	Holder    string
@@ -130,7 +158,7 @@ type Abandoned struct {
 
 // A State is what anyone may know of a lock. It never has the lease id.
 type State struct {
-	Name
+	Name   Name
 	Held   bool
 	Token  fence.Token // of the last grant; 0 when nothing is recorded: never granted, or retired
 	Holder string      // who holds the lock, or held it last
@@ -153,6 +181,14 @@ type State struct {
 	Ended Ending
 }
 
+// String describes s in one line.
+func (s State) String() string {
+	if s.Held {
+		return fmt.Sprintf("%v: held, token %d, %q, until %s", s.Name, s.Token, s.Holder, s.ExpiresAt.Format(time.RFC3339Nano))
+	}
+	return fmt.Sprintf("%v: free, token %d, %q, available at %s", s.Name, s.Token, s.Holder, s.AvailableAt.Format(time.RFC3339Nano))
+}
+
 // An Ending is how a release found the lease that it was to end. The zero value
 // says nothing.
 type Ending int
@@ -161,6 +197,7 @@ const (
 	Released       Ending = iota + 1 // it held the lock
 	ReleasedBefore                   // it had been released, maybe by an attempt of the same call
 	ReleasedLate                     // it had run out, and nobody had taken the lock: its TTL was too short
+	Withdrawn                        // by request id: the request held none, and is granted none
 )
 
 // Broken is the state of a lock after a break.

@@ -13,44 +13,45 @@ import (
 // What no deployment accepts is in leasetest. These are the limits from both
 // sides, and those that the rules set.
 func TestRequestsAreAcceptedUpToTheirLimits(t *testing.T) {
-	short := lease.Rules{MaxTTL: 10 * time.Second, MaxLockDelay: 2 * time.Second}
+	type limits struct{ ttl, delay time.Duration }
+	usual, short := limits{time.Hour, time.Minute}, limits{10 * time.Second, 2 * time.Second}
 	type request = lease.AcquireRequest
 	for _, c := range []struct {
 		name   string
-		rules  lease.Rules
+		limits limits
 		change func(*request)
 		field  string // that is refused, or empty
 	}{
-		{"the least that is needed", lease.Rules{}, func(*request) {}, ""},
-		{"the shortest TTL", lease.Rules{}, func(q *request) { q.TTL = time.Second }, ""},
-		{"the longest TTL", lease.Rules{}, func(q *request) { q.TTL = time.Hour }, ""},
+		{"the least that is needed", usual, func(*request) {}, ""},
+		{"the shortest TTL", usual, func(q *request) { q.TTL = time.Second }, ""},
+		{"the longest TTL", usual, func(q *request) { q.TTL = time.Hour }, ""},
 		{"the longest TTL that the rules allow", short, func(q *request) { q.TTL = 10 * time.Second }, ""},
 		{"a longer one", short, func(q *request) { q.TTL = 10*time.Second + time.Millisecond }, "ttl_ms"},
-		{"a TTL with a fraction of a millisecond", lease.Rules{}, func(q *request) { q.TTL = time.Second + time.Microsecond }, "ttl_ms"},
-		{"a TTL that overflows", lease.Rules{}, func(q *request) { q.TTL = 1<<63 - 1 }, "ttl_ms"},
-		{"the longest holder, in bytes", lease.Rules{}, func(q *request) { q.Holder = strings.Repeat("é", 128) }, ""},
-		{"a holder that is not UTF-8", lease.Rules{}, func(q *request) { q.Holder = "\xff" }, "holder"},
-		{"a holder of two lines", lease.Rules{}, func(q *request) { q.Holder = "a\nb" }, "holder"},
-		{"the shortest request id", lease.Rules{}, func(q *request) { q.RequestID = strings.Repeat("a", 22) }, ""},
-		{"the longest request id", lease.Rules{}, func(q *request) { q.RequestID = strings.Repeat("-_Zz09aA", 8) }, ""},
-		{"a request id with a slash", lease.Rules{}, func(q *request) { q.RequestID = strings.Repeat("a", 22) + "/" }, "request_id"},
-		{"a request id with a letter that is not ASCII", lease.Rules{}, func(q *request) { q.RequestID = strings.Repeat("a", 22) + "é" }, "request_id"},
-		{"the longest wait", lease.Rules{}, func(q *request) { q.Wait = 20 * time.Second }, ""},
-		{"the longest metadata", lease.Rules{}, func(q *request) { q.Metadata = strings.Repeat("x", 2048) }, ""},
-		{"metadata of several lines", lease.Rules{}, func(q *request) { q.Metadata = "a\r\n\tb" }, ""},
-		{"metadata that is not UTF-8", lease.Rules{}, func(q *request) { q.Metadata = "\xff" }, "metadata"},
-		{"a minimum hold of the whole TTL", lease.Rules{}, func(q *request) { q.MinHold = q.TTL }, ""},
-		{"a minimum hold with a fraction of a millisecond", lease.Rules{}, func(q *request) { q.MinHold = 1 }, "min_hold_ms"},
-		{"the longest lock delay", lease.Rules{}, func(q *request) { q.LockDelay = time.Minute }, ""},
+		{"a TTL with a fraction of a millisecond", usual, func(q *request) { q.TTL = time.Second + time.Microsecond }, "ttl_ms"},
+		{"a TTL that overflows", usual, func(q *request) { q.TTL = 1<<63 - 1 }, "ttl_ms"},
+		{"the longest holder, in bytes", usual, func(q *request) { q.Holder = strings.Repeat("é", 128) }, ""},
+		{"a holder that is not UTF-8", usual, func(q *request) { q.Holder = "\xff" }, "holder"},
+		{"a holder of two lines", usual, func(q *request) { q.Holder = "a\nb" }, "holder"},
+		{"the shortest request id", usual, func(q *request) { q.RequestID = strings.Repeat("a", 22) }, ""},
+		{"the longest request id", usual, func(q *request) { q.RequestID = strings.Repeat("-_Zz09aA", 8) }, ""},
+		{"a request id with a slash", usual, func(q *request) { q.RequestID = strings.Repeat("a", 22) + "/" }, "request_id"},
+		{"a request id with a letter that is not ASCII", usual, func(q *request) { q.RequestID = strings.Repeat("a", 22) + "é" }, "request_id"},
+		{"the longest wait", usual, func(q *request) { q.Wait = 20 * time.Second }, ""},
+		{"the longest metadata", usual, func(q *request) { q.Metadata = strings.Repeat("x", 2048) }, ""},
+		{"metadata of several lines", usual, func(q *request) { q.Metadata = "a\r\n\tb" }, ""},
+		{"metadata that is not UTF-8", usual, func(q *request) { q.Metadata = "\xff" }, "metadata"},
+		{"a minimum hold of the whole TTL", usual, func(q *request) { q.MinHold = q.TTL }, ""},
+		{"a minimum hold with a fraction of a millisecond", usual, func(q *request) { q.MinHold = 1 }, "min_hold_ms"},
+		{"the longest lock delay", usual, func(q *request) { q.LockDelay = time.Minute }, ""},
 		{"the longest lock delay that the rules allow", short, func(q *request) { q.TTL, q.LockDelay = time.Second, 2*time.Second }, ""},
 		{"a longer one than that", short, func(q *request) { q.TTL, q.LockDelay = time.Second, 2*time.Second+time.Millisecond }, "lock_delay_ms"},
 	} {
 		q := request{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Minute}
 		c.change(&q)
-		if c.rules == short && q.TTL == time.Minute {
+		if c.limits == short && q.TTL == time.Minute {
 			t.Fatalf("%s: the TTL is too long for the rules", c.name)
 		}
-		refused(t, c.name, q.Validate(c.rules), c.field)
+		refused(t, c.name, q.Validate(c.limits.ttl, c.limits.delay), c.field)
 	}
 }
 

@@ -38,7 +38,7 @@ func (c *Client) DoAll(ctx context.Context, locks []string, work func(context.Co
 // doAll holds the first lock while it holds the rest while work runs. Each
 // context is within that of the lock before, so it ends with any of them.
 func (c *Client) doAll(ctx context.Context, locks []string, tokens map[string]fence.Token, work func(context.Context) error) error {
-	h, err := c.acquire(ctx, ctx, locks[0], true)
+	h, err := c.acquire(ctx, ctx, locks[0], &asking{waits: true})
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, ErrNotHeld) {
 			return cause // a lock that was held already was lost during the wait

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -20,11 +21,11 @@ func TestSeveralLocksAreTakenInOrderAndReleasedInReverse(t *testing.T) {
 	s := newStub()
 	var order []string
 	s.acquire = func(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
-		order = append(order, "+"+q.Lock)
+		order = append(order, "+"+q.Name.Lock)
 		return s.Service.Acquire(ctx, q)
 	}
 	s.release = func(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
-		order = append(order, "-"+q.Lock)
+		order = append(order, "-"+q.Name.Lock)
 		return s.Service.Release(ctx, q)
 	}
 	names := []string{"x/b", "x/c", "x/a"}
@@ -45,7 +46,7 @@ func TestSeveralLocksAreTakenInOrderAndReleasedInReverse(t *testing.T) {
 
 func TestAllLocksAreHeldOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		c := &lock.Client{Service: m}
 		b := acquire(t, c, "a/2")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -97,7 +98,7 @@ func TestTheWorkEndsWhenAnyOfTheLocksIsLost(t *testing.T) {
 	names := []string{"a/1", "a/2", "a/3"}
 	for _, name := range names {
 		synctest.Test(t, func(t *testing.T) {
-			m := new(lease.Memory)
+			m := new(memlease.Store)
 			c := &lock.Client{Service: m}
 			broken, _ := lease.ParseName(name)
 			err := c.DoAll(t.Context(), names, func(ctx context.Context, _ map[string]fence.Token) error {
@@ -121,7 +122,7 @@ func TestTheWorkEndsWhenAnyOfTheLocksIsLost(t *testing.T) {
 
 func TestALockThatIsLostDuringTheWaitForTheNextEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		c := &lock.Client{Service: m}
 		second := acquire(t, c, "a/2")
 		time.AfterFunc(time.Minute, func() { breakLock(t, m, lease.Name{Namespace: "a", Lock: "1"}) })
@@ -140,7 +141,7 @@ func TestALockThatIsLostDuringTheWaitForTheNextEndsTheWait(t *testing.T) {
 
 func TestOppositeOrdersNeverWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		var names []string
 		for i := range 5 {
 			names = append(names, fmt.Sprintf("a/%d", i))

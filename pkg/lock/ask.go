@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -14,33 +16,35 @@ const answerTime = 5 * time.Second
 // errNotAwaited means that the context ended before there was an answer.
 var errNotAwaited = errors.New("the service has not answered")
 
-// ask makes one request, which the end of ctx does not cancel: the service would
-// go on, and what it granted would be held by nobody until it ran out. doubt says
-// that an earlier try may have been granted.
-func (c *Client) ask(ctx context.Context, q lease.AcquireRequest, doubt bool) (lease.Lease, error) {
+// ask makes one request, and returns at the end of ctx even if the service does
+// not. A panic in the service is the caller's, as if it had called.
+func (c *Client) ask(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
 	if ctx.Done() == nil {
 		return c.askOnce(ctx, q)
 	}
 	type answer struct {
 		lease lease.Lease
 		err   error
+		bug   string
 	}
 	answered := make(chan answer, 1)
-	detached := context.WithoutCancel(ctx)
 	go func() {
-		l, err := c.askOnce(detached, q)
-		answered <- answer{l, err}
+		a := answer{err: errors.New("the service has ended its goroutine")}
+		defer func() {
+			if bug := recover(); bug != nil {
+				a.bug = fmt.Sprintf("%v\n\n%s", bug, debug.Stack())
+			}
+			answered <- a
+		}()
+		a.lease, a.err = c.askOnce(ctx, q)
 	}()
 	select {
 	case a := <-answered:
+		if a.bug != "" {
+			panic("lock: the service panicked: " + a.bug)
+		}
 		return a.lease, a.err
 	case <-ctx.Done():
-		go func() {
-			a := <-answered
-			if refused := settled(a.err) || notGranted(a.err) && !doubt; !refused {
-				c.giveBack(detached, q, a.lease)
-			}
-		}()
 		return lease.Lease{}, errNotAwaited
 	}
 }
@@ -51,23 +55,12 @@ func (c *Client) askOnce(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 	return c.Service.Acquire(ctx, q)
 }
 
-// giveBack releases l, which its caller does not want any more. If l is zero, the
-// service is asked whether it was granted.
-func (c *Client) giveBack(ctx context.Context, q lease.AcquireRequest, l lease.Lease) {
-	// Should none of the tries have arrived, this one is granted and released. It
-	// must not keep the lock from others any longer.
-	q.Wait, q.MinHold, q.LockDelay = 0, 0, 0
-	end := time.Now().Add(max(releaseTime, c.ttl()))
-	for failures := 1; l.Token == 0; failures++ {
-		sleep(ctx, backoff(failures))
-		if time.Now().After(end) {
-			return // whatever was granted has run out
+// protected calls a service where there is no caller to whom a panic could go.
+func protected[A any](call func() (A, error)) (a A, err error) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			err = fmt.Errorf("the service panicked: %v\n\n%s", bug, debug.Stack())
 		}
-		var err error
-		if l, err = c.askOnce(ctx, q); settled(err) {
-			return
-		}
-	}
-	h := &Held{client: c, name: q.Name.String(), lease: l}
-	h.sendRelease(ctx)
+	}()
+	return call()
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
 // What it takes more than the raw calls is what holding a lock adds to getting one.
 func BenchmarkDo(b *testing.B) {
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	n := lease.Name{Namespace: "a", Lock: "b"}
 	b.Run("raw", func(b *testing.B) {
 		b.ReportAllocs()
@@ -48,7 +49,7 @@ func BenchmarkDo(b *testing.B) {
 // service not included.
 func BenchmarkHeld(b *testing.B) {
 	const locks = 10_000
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	c := &lock.Client{Service: m, TTL: time.Minute}
 	all := func() []*lock.Held {
 		held := make([]*lock.Held, locks)
@@ -92,7 +93,7 @@ func BenchmarkHeld(b *testing.B) {
 // BenchmarkHandover measures how long after a release somebody who waits is
 // granted the lock.
 func BenchmarkHandover(b *testing.B) {
-	c := &lock.Client{Service: new(lease.Memory)}
+	c := &lock.Client{Service: new(memlease.Store)}
 	var took []time.Duration
 	for i := 0; b.Loop(); i++ {
 		name := fmt.Sprint("a/", i)

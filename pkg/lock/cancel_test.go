@@ -32,7 +32,7 @@ func TestACancelledWaitReturnsAtOnce(t *testing.T) {
 				time.AfterFunc(7*time.Second, cancel)
 				started := time.Now()
 				_, err := (&lock.Client{Service: s}).Acquire(ctx, "a/b")
-				if !errors.Is(err, context.Canceled) || errors.Is(err, lock.ErrWaitTimeout) || errors.Is(err, lock.ErrUnavailable) {
+				if !errors.Is(err, context.Canceled) || errors.Is(err, lock.ErrWaitTimeout) || errors.Is(err, lock.ErrUndecided) {
 					t.Errorf("got %v, want that it was cancelled", err)
 				}
 				if took := time.Since(started) - 7*time.Second; took > atOnce {
@@ -81,8 +81,8 @@ func TestAGrantThatArrivesAfterTheCancelIsReleased(t *testing.T) {
 		time.Sleep(time.Second) // the service goes on waiting
 		release(t, first)
 		time.Sleep(time.Second)
-		if seen.count(lock.Granted) != 0 || seen.count(lock.Released) != 1 {
-			t.Errorf("told of %v, want that it was granted to nobody, and released", seen.kinds())
+		if seen.count(lock.Granted) != 0 || seen.count(lock.GivenUp) != 1 {
+			t.Errorf("told of %v, want that it was granted to nobody, and given up", seen.kinds())
 		}
 		free(t, s)
 	})
@@ -109,7 +109,7 @@ func TestAGrantWhoseAnswerWasLostIsReleasedAfterTheCancel(t *testing.T) {
 				defer cancel()
 				started := time.Now()
 				_, err := (&lock.Client{Service: s, TTL: time.Hour}).Acquire(ctx, "a/b")
-				if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || time.Since(started) > time.Second {
+				if !errors.Is(err, lock.ErrUndecided) || !errors.Is(err, context.DeadlineExceeded) || time.Since(started) > time.Second {
 					t.Errorf("got %v after %v, want ErrUnavailable at the deadline", err, time.Since(started))
 				}
 				time.Sleep(20 * time.Second)
@@ -134,7 +134,7 @@ func TestWhatIsGivenBackIsTheLastGrant(t *testing.T) {
 		), s.Service.Acquire)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := (&lock.Client{Service: s}).Acquire(ctx, "a/b"); !errors.Is(err, lock.ErrUnavailable) {
+		if _, err := (&lock.Client{Service: s}).Acquire(ctx, "a/b"); !errors.Is(err, lock.ErrUndecided) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
@@ -203,7 +203,7 @@ func TestACancelThatComesWithTheGrantWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStub()
 		ctx, cancel := context.WithCancel(t.Context())
-		lock.JumpWallClock(t, func() time.Duration {
+		lock.StepWallClock(t, func() time.Duration {
 			cancel() // the clock is read when there is an answer
 			return 0
 		})

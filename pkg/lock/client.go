@@ -14,7 +14,8 @@ import (
 )
 
 // A Client acquires locks and keeps them renewed. Its methods are safe for
-// concurrent use. It has no state: copy it to use other settings for some locks.
+// concurrent use. To use other settings for some locks, copy it before its first
+// use: a later copy shares what it does in the background.
 type Client struct {
 	// Service grants the leases. Required.
 	Service lease.Service
@@ -33,18 +34,58 @@ type Client struct {
 	// means the host's name and the process id.
 	Holder string
 
-	// Metadata, MinHold and LockDelay are as in [lease.AcquireRequest].
-	Metadata  string
-	MinHold   time.Duration
+	// Metadata is any text that others may read while the lock is held.
+	Metadata string
+
+	// MinHold is for how long from the grant on nobody else is granted the lock,
+	// even when it is released earlier. It is at most the TTL: a job that must
+	// not run twice in ten minutes needs a TTL of ten minutes, and after a crash
+	// the next one waits for as long.
+	MinHold time.Duration
+
+	// LockDelay is for how long a lease that ran out, instead of being released,
+	// keeps the lock from others.
 	LockDelay time.Duration
 
 	// Observe is told what happens to locks; see [LogEvents]. It is called from
-	// several goroutines and should return quickly. Nil means nobody is told.
+	// several goroutines and should return quickly, but keeps no lock from being
+	// renewed. Nil means that nobody is told, but of a service that cannot be
+	// reached: that is logged with [slog.Default].
 	Observe func(context.Context, Event)
+
+	background *background // see own
 }
 
-func (c *Client) ttl() time.Duration    { return cmp.Or(c.TTL, 15*time.Second) }
+// A background is what a client does on its own: it keeps locks, and gives up
+// requests that nobody waits for.
+type background struct {
+	keeper keeper
+	settler
+}
+
+// starting is held while a client gets its background.
+var starting sync.Mutex
+
+func (c *Client) own() *background {
+	starting.Lock()
+	defer starting.Unlock()
+	if c.background == nil {
+		c.background = &background{keeper: keeper{window: firstWindow}}
+	}
+	return c.background
+}
+
+// Times are asked for in whole milliseconds, and not less than what is wanted.
+func (c *Client) ttl() time.Duration { return roundUp(cmp.Or(c.TTL, 15*time.Second)) }
+
 func (c *Client) margin() time.Duration { return cmp.Or(c.Margin, c.ttl()/10) }
+
+func roundUp(d time.Duration) time.Duration {
+	if up := d.Truncate(time.Millisecond); up < d && up+time.Millisecond > 0 {
+		return up + time.Millisecond
+	}
+	return d
+}
 
 var process = sync.OnceValue(func() string {
 	host, err := os.Hostname()
@@ -59,21 +100,23 @@ var process = sync.OnceValue(func() string {
 // for the wait.
 //
 // It fails with [ErrWaitTimeout] if the lock was held until ctx reached its
-// deadline, with [ErrUnavailable] if the service gave no answer until then, with
-// the context's own error if it was cancelled, and at once, and for good, with
-// [ErrMisconfigured], [lease.ErrForbidden] or [lease.ErrInvalid].
+// deadline, with [ErrUndecided] if the service gave no usable answer until then,
+// with the context's own error if it was cancelled, and at once, and for good,
+// with [lease.ErrInvalid]. It fails at once with [ErrMisconfigured] and
+// [lease.ErrForbidden] too, unless the service had an answer for this wait
+// before: then it goes on, since both can pass.
 func (c *Client) Acquire(ctx context.Context, lock string) (*Held, error) {
-	return c.acquire(ctx, context.WithoutCancel(ctx), lock, true)
+	return c.acquire(ctx, context.WithoutCancel(ctx), lock, &asking{waits: true})
 }
 
 // TryAcquire is Acquire without the wait: while the lock is held it fails with
-// [ErrHeld], and with [ErrUnavailable] if the service says that it cannot grant
-// it now. Answers that leave open whether the lock was granted are still asked
-// for again, as long as ctx allows, but for no more than 15 s or the TTL.
+// [ErrHeld] at once. It goes on asking while the service cannot be reached, or
+// cannot decide, for as long as ctx allows but no longer than the TTL, and then
+// fails with [ErrUndecided].
 func (c *Client) TryAcquire(ctx context.Context, lock string) (*Held, error) {
-	limited, cancel := context.WithTimeout(ctx, min(c.ttl(), serverWait+answerTime))
+	limited, cancel := context.WithTimeout(ctx, c.ttl())
 	defer cancel()
-	return c.acquire(limited, context.WithoutCancel(ctx), lock, false)
+	return c.acquire(limited, context.WithoutCancel(ctx), lock, new(asking))
 }
 
 // Do waits for the lock as [Client.Acquire] does, calls work while it is held,
@@ -85,7 +128,7 @@ func (c *Client) TryAcquire(ctx context.Context, lock string) (*Held, error) {
 // protected. A release that fails is no error of Do, since the lease ends by
 // itself; Observe is told.
 func (c *Client) Do(ctx context.Context, lock string, work func(context.Context, fence.Token) error) error {
-	h, err := c.acquire(ctx, ctx, lock, true)
+	h, err := c.acquire(ctx, ctx, lock, &asking{waits: true})
 	if err != nil {
 		return err
 	}

@@ -66,12 +66,14 @@ func TestWorkThatReturnsTheReasonIsNotToldTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStub()
 		s.renew = silence
+		var why error
 		err := (&lock.Client{Service: s}).Do(t.Context(), "a/b", func(ctx context.Context, _ fence.Token) error {
 			<-ctx.Done()
-			return context.Cause(ctx)
+			why = context.Cause(ctx)
+			return why
 		})
-		if err != lock.ErrUnconfirmed {
-			t.Errorf("got %v, want %v", err, lock.ErrUnconfirmed)
+		if err != why || !errors.Is(err, lock.ErrUnconfirmed) {
+			t.Errorf("got %v, want %v", err, why)
 		}
 	})
 }

@@ -2,6 +2,9 @@ package lock
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
@@ -23,8 +26,9 @@ type Election struct {
 	OnElected func(ctx context.Context, term fence.Token) error
 
 	// OnLost is told that a term ended against the leader's will, after
-	// OnElected has returned; err matches [ErrNotHeld]. Nil means that nobody
-	// is told.
+	// OnElected has returned. Err matches [ErrNotHeld], and what OnElected
+	// returned too. Nil means that Observe is told of an error of OnElected, or
+	// [slog.Default] if nobody observes.
 	OnLost func(term fence.Token, err error)
 }
 
@@ -32,13 +36,28 @@ type Election struct {
 // longer than they ever pause between two requests while the lock is held.
 const pauseAfterTerm = 1500 * time.Millisecond
 
+// settleTime is how long Run waits for what its last request may have got.
+const settleTime = 5 * time.Second
+
 // Run takes part in the election until ctx ends, or OnElected returns an error,
-// and returns that error or the context's. It resigns before it returns. At no
-// time does it run two terms: the next begins only when OnElected has returned
-// from the one before.
+// and returns that error or the context's. It resigns before it returns, and
+// makes sure that it is not elected any more. At no time does it run two terms:
+// the next begins only when OnElected has returned from the one before.
+//
+// What looks like a service that is wrong, [ErrMisconfigured] or
+// [lease.ErrForbidden], ends it at the start only. Once the service has had an
+// answer, such errors are taken to pass, and Observe is told.
 func (e *Election) Run(ctx context.Context) error {
-	for {
-		h, err := e.Client.acquire(ctx, ctx, e.Lock, true)
+	if e.Client == nil || e.OnElected == nil {
+		return fmt.Errorf("%w: lock: Election needs a Client and OnElected", ErrMisconfigured)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+		defer cancel()
+		_ = e.Client.Settle(ctx) // what is left runs out
+	}()
+	for how := (&asking{waits: true}); ; {
+		h, err := e.Client.acquire(ctx, ctx, e.Lock, how)
 		if err != nil {
 			return err
 		}
@@ -46,7 +65,7 @@ func (e *Election) Run(ctx context.Context) error {
 			return err
 		}
 		if sleep(ctx, pauseAfterTerm); ctx.Err() != nil {
-			return ended(ctx)
+			return reason(ctx)
 		}
 	}
 }
@@ -59,10 +78,23 @@ func (e *Election) lead(ctx context.Context, h *Held) error {
 	if lost == nil {
 		return err
 	}
+	// What the work failed with, after it was told to stop, is no reason to leave
+	// the election. It is told all the same.
+	if stopped := errors.Is(err, lost) || errors.Is(err, context.Canceled); err != nil && !stopped {
+		if e.OnLost == nil {
+			e.failed(h, err)
+		}
+		lost = join(lost, err)
+	}
 	if e.OnLost != nil {
 		e.OnLost(h.Token(), lost)
 	}
-	// What the work failed with, after it was told to stop, is no reason to
-	// leave the election.
 	return nil
+}
+
+func (e *Election) failed(h *Held, err error) {
+	if e.Client.Observe == nil {
+		slog.WarnContext(h.ctx, "lock: a leader that had lost its term failed", "lock", h.name, "token", h.Token(), "error", err)
+	}
+	e.Client.tell(h.ctx, Event{Kind: Failed, Lock: h.name, Token: h.Token(), Err: err})
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
 func TestALeaderStaysUntilItResigns(t *testing.T) {
-	election(t, new(lease.Memory), func(r *terms, all map[string]*candidate) {
+	election(t, new(memlease.Store), func(r *terms, all map[string]*candidate) {
 		pass(time.Hour)
 		if r.changes != 1 {
 			t.Errorf("%d terms in an hour, want one", r.changes)
@@ -25,7 +26,7 @@ func TestALeaderStaysUntilItResigns(t *testing.T) {
 
 func TestALeaderThatResignsHandsOverAtOnce(t *testing.T) {
 	for range 20 {
-		election(t, new(lease.Memory), func(r *terms, all map[string]*candidate) {
+		election(t, new(memlease.Store), func(r *terms, all map[string]*candidate) {
 			for range 5 {
 				before := r.leads
 				all[before].resign <- nil
@@ -78,7 +79,7 @@ func (f *forgetful) now() lease.Service {
 func (f *forgetful) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.Service = new(lease.Memory)
+	f.Service = new(memlease.Store)
 }
 
 func (f *forgetful) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
@@ -96,7 +97,7 @@ func (f *forgetful) Release(ctx context.Context, q lease.ReleaseRequest) (lease.
 // Nothing can keep the old leader from leading until its next renewal. From then
 // on there is one, and it stays.
 func TestADeletedRowMeansOneChangeOfLeader(t *testing.T) {
-	f := &forgetful{Service: new(lease.Memory)}
+	f := &forgetful{Service: new(memlease.Store)}
 	election(t, f, func(r *terms, all map[string]*candidate) {
 		old := all[r.leads]
 		f.forget()
@@ -119,7 +120,7 @@ func TestADeletedRowMeansOneChangeOfLeader(t *testing.T) {
 }
 
 func TestALeaderThatIsDeposedIsToldAfterItHasStopped(t *testing.T) {
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	election(t, m, func(r *terms, all map[string]*candidate) {
 		for range 10 {
 			old := all[r.leads]
@@ -160,7 +161,7 @@ func TestNoTwoLeadThroughAnOutage(t *testing.T) {
 
 func TestACandidateThatIsCancelledBeforeItWinsHearsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		h := acquire(t, &lock.Client{Service: m}, "a/b")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -180,7 +181,7 @@ func TestACandidateThatIsCancelledBeforeItWinsHearsNothing(t *testing.T) {
 }
 
 func TestAnErrorOfTheLeaderEndsItsCandidacy(t *testing.T) {
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	e := lock.Election{
 		Client:    &lock.Client{Service: m},
 		Lock:      "a/b",
@@ -220,7 +221,7 @@ func TestALeaderThatStopsAsSoonAsItIsToldIsNotTakenToHaveResigned(t *testing.T) 
 
 func TestAnEndedContextEndsTheTermAndIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		e := lock.Election{

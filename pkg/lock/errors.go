@@ -20,25 +20,27 @@ var (
 	ErrNotHeld = errors.New("the lock is not held")
 
 	// ErrLost means that the lease is over for certain: it ran out, was broken,
-	// or went to someone else.
-	ErrLost = fmt.Errorf("%w any more", ErrNotHeld)
+	// or went to someone else. It matches [lease.ErrLost].
+	ErrLost = fmt.Errorf("%w: %w", ErrNotHeld, lease.ErrLost)
 
-	// ErrUnconfirmed means that the lease could not be renewed in time, because
-	// the service did not answer or could not. Nobody may have the lock yet.
-	ErrUnconfirmed = fmt.Errorf("%w for certain", ErrNotHeld)
+	// ErrUnconfirmed means that the lease could not be confirmed in time, since
+	// the service did not answer or could not. It may still be alive, and nobody
+	// else have the lock. The error has why the last renewal failed.
+	ErrUnconfirmed = fmt.Errorf("%w: the lease was not confirmed in time", ErrNotHeld)
 
 	// ErrWaitTimeout means that the lock was held by others until the deadline
-	// of the context. Nothing was granted. It matches
+	// of the context. Nothing was granted. It matches [ErrHeld] and
 	// [context.DeadlineExceeded]; the detail is a [WaitError].
 	ErrWaitTimeout = errors.New("the lock did not become free in time")
 
-	// ErrUnavailable means that the service gave no usable answer until the
-	// deadline of the context. If the last request was carried out all the
-	// same, its lease is released in the background, or runs out.
-	ErrUnavailable = lease.ErrUnavailable
+	// ErrUndecided means that the lock was neither granted nor found to be held:
+	// there was no usable answer in time. The error has what was wrong, by its
+	// name in package lease. Should a request have been carried out, what it was
+	// granted is released in the background; see [Client.Settle].
+	ErrUndecided = errors.New("the lock was neither granted nor refused")
 
 	// ErrMisconfigured means that someone has to repair the service, or the
-	// address of it. Trying again is of no use.
+	// address of it.
 	ErrMisconfigured = lease.ErrMisconfigured
 )
 
@@ -53,6 +55,32 @@ func (e *WaitError) Error() string { return fmt.Sprintf("%v: %v", ErrWaitTimeout
 func (e *WaitError) Is(target error) bool {
 	return target == ErrWaitTimeout || target == context.DeadlineExceeded
 }
+
+// Unwrap returns the last refusal.
+func (e *WaitError) Unwrap() error { return e.Held }
+
+// undecided makes err match [ErrUndecided].
+func undecided(err error) error { return fmt.Errorf("%w: %w", ErrUndecided, err) }
+
+// unconfirmed is [ErrUnconfirmed] with why the last renewal failed, if one did.
+func unconfirmed(why error) error {
+	if why == nil {
+		return ErrUnconfirmed
+	}
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, cause{why})
+}
+
+// A cause matches what an error matches, but for the end of its context: that was
+// the context of one request, and not of the caller.
+type cause struct{ err error }
+
+func (c cause) Error() string { return c.err.Error() }
+
+func (c cause) Is(target error) bool {
+	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(c.err, target)
+}
+
+func (c cause) As(target any) bool { return errors.As(c.err, target) }
 
 // join is errors.Join for two, on one line.
 func join(a, b error) error {

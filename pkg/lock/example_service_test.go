@@ -9,11 +9,11 @@ import (
 	"os"
 
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/httplease/sigv4"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -30,7 +30,7 @@ func ExampleClient_sigV4() {
 	locks := &lock.Client{
 		Service: &httplease.Client{
 			URL: os.Getenv("PAWL_URL"),
-			HTTP: &http.Client{Transport: &httplease.SigV4{
+			HTTP: &http.Client{Transport: &sigv4.Transport{
 				Credentials: cfg.Credentials,
 				Region:      cfg.Region,
 			}},
@@ -49,7 +49,7 @@ type bearer struct{ token func() string }
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+b.token())
-	return http.DefaultTransport.RoundTrip(r)
+	return httplease.DefaultTransport.RoundTrip(r)
 }
 
 // Over HTTPS, with a bearer token, from a cloud other than AWS for instance.
@@ -65,7 +65,8 @@ func ExampleClient_bearer() {
 }
 
 // Straight to DynamoDB, without a service in between. Whoever may write to the
-// table can hold every lock in it.
+// table can hold every lock in it. For an engine on this machine set
+// AWS_ENDPOINT_URL_DYNAMODB.
 func ExampleClient_direct() {
 	ctx := context.Background()
 	cfg, err := config.LoadDefaultConfig(ctx)
@@ -73,8 +74,10 @@ func ExampleClient_direct() {
 		log.Fatal(err)
 	}
 	locks := &lock.Client{Service: &dynamolease.Store{
-		Client: dynamolease.NewClient(dynamodb.Options{Region: cfg.Region, Credentials: cfg.Credentials}),
+		Client: dynamolease.NewClient(cfg),
 		Table:  "locks",
+		// Rules must be the same on every host, and as the service's if that uses
+		// the table too.
 	}}
 	if err := locks.Do(ctx, "payments/orders/42", work); err != nil {
 		log.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/leasetest"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -61,7 +61,7 @@ func TestThroughABadNetworkNoTwoAreEverTrustedAtOnce(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := new(lease.Memory)
+				m := new(memlease.Store)
 				r := &referee{t: t}
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 				defer cancel()
@@ -75,6 +75,9 @@ func TestThroughABadNetworkNoTwoAreEverTrustedAtOnce(t *testing.T) {
 					clients.Go(func() {
 						for ctx.Err() == nil {
 							hold(ctx, c, r, draw)
+						}
+						if err := c.Settle(t.Context()); err != nil {
+							t.Error(err)
 						}
 					})
 				}

@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
-	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
 func TestAHoldingIsTheLockAndItsToken(t *testing.T) {
-	c := &lock.Client{Service: new(lease.Memory)}
+	c := &lock.Client{Service: new(memlease.Store)}
 	h, err := c.Acquire(t.Context(), "payments/orders/42")
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/fence"
-	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -34,7 +34,7 @@ func settles(t *testing.T, what string, want int, get func() int) {
 }
 
 func TestAfterTenThousandLocksOverHTTPNothingIsLeft(t *testing.T) {
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	handler := &httplease.Handler{Service: m, Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone}
 	var n, open atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestAfterTenThousandLocksOverHTTPNothingIsLeft(t *testing.T) {
 						if err := h.Release(t.Context()); err != nil {
 							t.Errorf("release: %v", err)
 						}
-					case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrUnavailable):
+					case errors.Is(err, lock.ErrHeld), errors.Is(err, lock.ErrUndecided):
 						refused.Add(1)
 					default:
 						t.Error(err)

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
 // In real time, and with the race detector, everything happens at once: renewals
 // are due, leases are broken, holders look and release.
 func TestRenewLossAndReleaseRace(t *testing.T) {
-	m := new(lease.Memory)
+	m := new(memlease.Store)
 	var seen events
 	c := &lock.Client{Service: m, TTL: time.Second, Observe: seen.observe}
 	var all sync.WaitGroup

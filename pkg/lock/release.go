@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
@@ -18,56 +17,64 @@ const (
 	releaseTry = 2 * time.Second
 )
 
-// Release ends trust at once, and then the lease. That ctx has ended is no
-// obstacle: only its values are used. It may take 5 seconds.
+// Release ends trust at once, and then the lease. It keeps within the deadline of
+// ctx, and takes 5 seconds at most. A ctx that has ended is no obstacle: then only
+// its values are used.
 //
 // It returns nil when the lock is free, also if it was released before, and
 // [ErrLost] when the lease had ended in another way. After any other error the
 // lock is free or soon will be, since it is not renewed any more, and Release can
 // be called again.
 func (h *Held) Release(ctx context.Context) error {
-	h.expire() // if it was lost, that comes first
+	if tell := h.expire(); tell != nil { // if it was lost, that comes first
+		tell()
+	}
 	h.distrust(errReleased, false)
 	h.mu.Lock()
 	renewing, err := h.renewing, h.err
 	h.mu.Unlock()
-	if errors.Is(err, lease.ErrLost) {
+	if errors.Is(err, lease.ErrLost) && !errors.Is(err, errPaused) {
 		return err // the service has said so
 	}
-	h.releasing.Lock()
-	defer h.releasing.Unlock()
+	limit := releaseTime
+	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil {
+		limit = min(limit, time.Until(deadline))
+	}
+	end := time.Now().Add(limit)
+	select {
+	case h.releasing <- struct{}{}:
+		defer func() { <-h.releasing }()
+	case <-time.After(limit):
+		return undecided(errors.New("it is being released already"))
+	}
 	if h.over {
 		return h.outcome
 	}
-	err = h.sendRelease(context.WithoutCancel(ctx))
+	err = h.sendRelease(context.WithoutCancel(ctx), end)
 	h.over, h.outcome = err == nil || errors.Is(err, ErrLost), err
 	if renewing != nil {
 		// It was told to end. A service that does not listen is not waited for.
 		select {
 		case <-renewing:
-		case <-time.After(releaseTry):
+		case <-time.After(min(releaseTry, time.Until(end))):
 		}
 	}
 	return err
 }
 
 // sendRelease repeats the release until its outcome is known.
-func (h *Held) sendRelease(ctx context.Context) error {
-	end := time.Now().Add(releaseTime)
+func (h *Held) sendRelease(ctx context.Context, end time.Time) error {
 	var err error
 	for failures := 1; ; failures++ {
 		err = h.releaseOnce(ctx, min(releaseTry, time.Until(end)))
-		if err == nil || errors.Is(err, ErrLost) || final(err) {
-			break
+		v := lease.Classify(err)
+		if pause := pauseAfter(v, failures); v.Repeat && time.Until(end) > pause {
+			sleep(ctx, pause)
+			continue
 		}
-		pause := pauseAfter(err, failures)
-		if time.Until(end) <= pause {
-			break
-		}
-		sleep(ctx, pause)
+		h.client.tell(ctx, Event{Kind: Released, Lock: h.name, Token: h.Token(), Err: err})
+		return err
 	}
-	h.client.tell(ctx, Event{Kind: Released, Lock: h.name, Token: h.Token(), Err: err})
-	return err
 }
 
 func (h *Held) releaseOnce(ctx context.Context, limit time.Duration) error {
@@ -80,8 +87,8 @@ func (h *Held) releaseOnce(ctx context.Context, limit time.Duration) error {
 		// out since. Either way it is over, and was ours to end.
 		return nil
 	case errors.Is(err, lease.ErrLost):
-		return fmt.Errorf("%w: %w", ErrLost, err)
-	case err != nil && !final(err) && !notGranted(err):
+		return lost(err)
+	case lease.Classify(err).Outcome == lease.Unknown:
 		h.unknown = true
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -39,7 +40,7 @@ func TestTrustEndsWhenTheReleaseIsSent(t *testing.T) {
 
 func TestALockCanBeReleasedAfterTheCallersContextHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		ctx, cancel := context.WithCancel(t.Context())
 		h, err := (&lock.Client{Service: m}).Acquire(ctx, "a/b")
 		if err != nil {
@@ -150,7 +151,7 @@ var held = []time.Duration{0, time.Second, ttl / 3, ttl, 3 * ttl}
 func TestNoGoroutineIsLeftAfterRelease(t *testing.T) {
 	for _, d := range held {
 		synctest.Test(t, func(t *testing.T) {
-			h := acquire(t, &lock.Client{Service: new(lease.Memory)}, "a/b")
+			h := acquire(t, &lock.Client{Service: new(memlease.Store)}, "a/b")
 			time.Sleep(d)
 			release(t, h)
 		})

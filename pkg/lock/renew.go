@@ -14,38 +14,61 @@ import (
 // renewals of many locks spread out.
 func interval(ttl time.Duration) time.Duration { return ttl/3 - rand.N(ttl/30+1) }
 
+// attemptTime is how long one renewal may take. One that hangs must not use up
+// the time in which another would get through.
+func attemptTime(ttl time.Duration) time.Duration { return max(ttl/5, 500*time.Millisecond) }
+
 // renew renews the lease once and sets the time of the next renewal. After one
 // of unknown outcome the old deadline stands and it is repeated: renewing twice
 // does no harm. Only a refusal ends it, or the deadline.
-func (h *Held) renew() {
-	h.expire() // a process that was paused must not revive what it has lost
+func (h *Held) renew(a *attempt) {
+	verdict := lease.Verdict{Outcome: lease.Done}
+	defer func() {
+		h.keeper().ended(a, verdict.Outcome == lease.Done || verdict.Outcome == lease.Refused && !verdict.Repair)
+	}()
+	if tell := h.expire(); tell != nil { // a process that was paused must not revive what it has lost
+		tell()
+	}
 	ttl := h.client.ttl()
-	// A request that hangs must not use up the time in which another would get
-	// through.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), max(ttl/5, 500*time.Millisecond))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), attemptTime(ttl))
 	defer cancel()
 	if !h.beginRenewal(cancel) {
 		return
 	}
-	asked := time.Now()
+	asked := now()
+	l, err := protected(func() (lease.Lease, error) {
+		return h.client.Service.Renew(ctx, lease.RenewRequest{Name: h.lease.Name, LeaseID: h.lease.ID, Token: h.lease.Token, TTL: ttl})
+	})
+	verdict = lease.Classify(err)
+	var tell func()
 	due := asked.Add(interval(ttl))
-	l, err := h.client.Service.Renew(ctx, lease.RenewRequest{Name: h.lease.Name, LeaseID: h.lease.ID, Token: h.lease.Token, TTL: ttl})
 	switch {
 	case err == nil && h.extend(asked, l.Remaining):
-		h.client.tell(h.ctx, Event{Kind: Renewed, Lock: h.name, Token: h.Token(), Took: time.Since(asked)})
+		tell = func() {
+			h.client.tell(h.ctx, Event{Kind: Renewed, Lock: h.name, Token: h.Token(), Took: time.Since(asked.Time)})
+		}
 	case err == nil:
-		h.expire()
+		tell = h.expire()
 	case errors.Is(err, lease.ErrLost):
-		h.lose(fmt.Errorf("%w: %w", ErrLost, err))
+		tell = h.lose(lost(err))
 	default:
-		if failures := h.failed(); failures > 0 {
-			h.client.tell(h.ctx, Event{Kind: Unrenewed, Lock: h.name, Token: h.Token(), Err: err})
-			// Soon enough, whatever the service asks for, that an outage of half
-			// a TTL is survived whenever it begins.
-			due = time.Now().Add(min(pauseAfter(err, failures), ttl/20))
+		var again bool
+		if due, again = h.failedAgain(err, verdict); again {
+			tell = func() { h.client.tell(h.ctx, Event{Kind: Unrenewed, Lock: h.name, Token: h.Token(), Err: err}) }
 		}
 	}
 	h.endRenewal(due)
+	if tell != nil { // last: an observer that is slow keeps nothing from being renewed
+		tell()
+	}
+}
+
+// lost is the error for a lease that the service says is over.
+func lost(err error) error {
+	if err == lease.ErrLost {
+		return ErrLost
+	}
+	return fmt.Errorf("%w (%w)", ErrLost, err)
 }
 
 // beginRenewal reports whether the lease is still to be renewed.
@@ -60,16 +83,21 @@ func (h *Held) beginRenewal(abort context.CancelFunc) bool {
 	return true
 }
 
-// failed counts a failure. It returns 0 if the lease is not to be renewed any
-// more: then that is why the request failed.
-func (h *Held) failed() int {
+// failedAgain counts a failure and returns when to try again: soon enough,
+// whatever the service asks for, that an outage of half a TTL is survived whenever
+// it begins, and the sooner the less trust is left. If the lease is not to be
+// renewed any more, that is why the request failed.
+func (h *Held) failedAgain(err error, v lease.Verdict) (due time.Time, again bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err != nil {
-		return 0
+		return time.Time{}, false
 	}
 	h.failures++
-	return h.failures
+	h.failed = err
+	v.Repair = false
+	pause := min(pauseAfter(v, h.failures), h.client.ttl()/20, max(h.asked.until(h.until)/8, 50*time.Millisecond))
+	return time.Now().Add(pause), true
 }
 
 // endRenewal has the next renewal begin at due.
@@ -78,7 +106,10 @@ func (h *Held) endRenewal(due time.Time) {
 	defer h.mu.Unlock()
 	close(h.renewing)
 	h.renewing, h.abort = nil, nil
+	if h.deciding != nil {
+		due = time.Now().Add(50 * time.Millisecond)
+	}
 	if h.err == nil {
-		h.next.Reset(time.Until(due))
+		h.keeper().next(h, due, h.until)
 	}
 }

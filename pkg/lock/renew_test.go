@@ -9,12 +9,13 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
 func TestAnHourOfWorkIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &lock.Client{Service: new(lease.Memory)}
+		c := &lock.Client{Service: new(memlease.Store)}
 		err := c.Do(t.Context(), "orders/42", func(ctx context.Context, _ fence.Token) error {
 			time.Sleep(time.Hour)
 			return ctx.Err()
@@ -51,7 +52,7 @@ func TestRenewalIsAtAThirdOfTheTTLOrSomewhatBefore(t *testing.T) {
 
 func TestARenewalNeverChangesTheToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(lease.Memory)
+		m := new(memlease.Store)
 		h := acquire(t, &lock.Client{Service: m}, "a/b")
 		token := h.Token()
 		time.Sleep(10 * ttl)

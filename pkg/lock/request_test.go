@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,7 +136,6 @@ func TestWhatNoDeploymentAllowsIsRefusedBeforeItIsSent(t *testing.T) {
 		{TTL: time.Millisecond},
 		{TTL: -time.Second},
 		{TTL: 1<<63 - 1},
-		{TTL: time.Second + time.Microsecond}, // HTTP would cut it off
 		{Margin: ttl / 2},
 		{Margin: -1},
 		{Metadata: "\x00"},
@@ -156,6 +156,39 @@ func TestWhatNoDeploymentAllowsIsRefusedBeforeItIsSent(t *testing.T) {
 		if _, err := (&lock.Client{Service: newStub()}).Acquire(t.Context(), name); !errors.Is(err, lease.ErrInvalid) {
 			t.Errorf("lock %q: got %v, want it invalid", name, err)
 		}
+	}
+}
+
+func TestDurationsAreRoundedUpToMilliseconds(t *testing.T) {
+	s := newStub()
+	c := &lock.Client{Service: s, TTL: 10 * time.Second / 3, MinHold: time.Second / 3, LockDelay: time.Nanosecond}
+	release(t, acquire(t, c, "a/b"))
+	q := s.of("acquire")[0].acquire
+	if q.TTL != 3334*time.Millisecond || q.MinHold != 334*time.Millisecond || q.LockDelay != time.Millisecond {
+		t.Errorf("asked for %v, %v, %v, want whole milliseconds, and no less", q.TTL, q.MinHold, q.LockDelay)
+	}
+}
+
+func TestAnErrorNamesTheFieldThatTheCallerKnows(t *testing.T) {
+	for _, c := range []struct {
+		client lock.Client
+		want   string
+	}{
+		{lock.Client{MinHold: 10 * time.Minute}, "MinHold: is 10m0s, want at most the TTL, 15s"},
+		{lock.Client{Margin: 10 * time.Second}, "Margin: is 10s, want less than half of the TTL, 15s"},
+		{lock.Client{TTL: time.Millisecond}, "TTL: "},
+		{lock.Client{Holder: "two\nlines"}, "Holder: "},
+		{lock.Client{LockDelay: -1}, "LockDelay: "},
+	} {
+		c.client.Service = newStub()
+		_, err := c.client.TryAcquire(t.Context(), "a/b")
+		if !errors.Is(err, lease.ErrInvalid) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+	_, err := new(lock.Client).TryAcquire(t.Context(), "a/b")
+	if !errors.Is(err, lock.ErrMisconfigured) || !strings.Contains(err.Error(), "Client.Service is nil") {
+		t.Errorf("without a service: got %v", err)
 	}
 }
 

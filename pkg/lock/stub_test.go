@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -38,7 +39,7 @@ type call struct {
 	acquire lease.AcquireRequest
 }
 
-func newStub() *stub { return &stub{Service: new(lease.Memory)} }
+func newStub() *stub { return &stub{Service: new(memlease.Store)} }
 
 func (s *stub) record(c call) {
 	c.at = time.Now()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
 )
 
@@ -180,7 +181,7 @@ func TestErrKnowsOfASuspendAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asleep atomic.Int64
 		lock.JumpWallClock(t, func() time.Duration { return time.Duration(asleep.Load()) })
-		h := acquire(t, &lock.Client{Service: new(lease.Memory)}, "a/b")
+		h := acquire(t, &lock.Client{Service: new(memlease.Store)}, "a/b")
 		asleep.Store(int64(ttl - margin - 1))
 		if err := h.Err(); err != nil {
 			t.Errorf("got %v, want it held until its deadline", err)
@@ -198,7 +199,7 @@ func TestALossComesBeforeTheReleaseThatDiscoversIt(t *testing.T) {
 		var asleep atomic.Int64
 		lock.JumpWallClock(t, func() time.Duration { return time.Duration(asleep.Load()) })
 		var seen events
-		h := acquire(t, &lock.Client{Service: new(lease.Memory), Observe: seen.observe}, "a/b")
+		h := acquire(t, &lock.Client{Service: new(memlease.Store), Observe: seen.observe}, "a/b")
 		asleep.Store(int64(ttl))
 		release(t, h) // nobody has taken it: it is free now
 		if err := h.Err(); !errors.Is(err, lock.ErrLost) || seen.count(lock.Lost) != 1 {

@@ -77,6 +77,9 @@ func book(ctx context.Context, w stories.Worker, pause func()) error {
 
 // open starts PostgreSQL. The balance is 100.
 func open(ctx context.Context) (*stories.Stage, func() error, error) {
+	if err := localtest.Install(ctx, os.Stderr, "postgres"); err != nil {
+		return nil, nil, err
+	}
 	server, err := localtest.StartPostgres(ctx)
 	if err != nil {
 		return nil, nil, err

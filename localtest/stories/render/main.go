@@ -60,7 +60,9 @@ func render(ctx context.Context, w stories.Worker, pause func()) error {
 	if w.Guarded {
 		err = object.Write(ctx, strings.NewReader(picture), s3guard.About{ContentType: "video/mp4"})
 	} else {
-		_, err = client.PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String(bucket), Key: aws.String(film), Body: strings.NewReader(picture)})
+		_, err = client.PutObject(ctx, &s3.PutObjectInput{
+			Bucket: aws.String(bucket), Key: aws.String(film), Body: strings.NewReader(picture),
+		})
 	}
 	if err == nil {
 		w.Log("publishes %s", picture)
@@ -69,6 +71,9 @@ func render(ctx context.Context, w stories.Worker, pause func()) error {
 }
 
 func open(ctx context.Context) (*stories.Stage, func() error, error) {
+	if err := localtest.Install(ctx, os.Stderr, "s3"); err != nil {
+		return nil, nil, err
+	}
 	server, err := localtest.StartS3(ctx)
 	if err != nil {
 		return nil, nil, err

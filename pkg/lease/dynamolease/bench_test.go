@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // BenchmarkAcquireRelease compares an acquire and a release with two updates that
@@ -29,8 +30,8 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			// a millisecond when DynamoDB is not on the same machine.
 			var clock atomic.Int64
 			clock.Store(int64(noon))
-			s := x.store(nil, lease.Rules{})
-			s.Now = func() time.Time { return lease.Instant(clock.Add(1)).Time() }
+			s := x.store(nil, protocol.Rules{})
+			s.Now = func() time.Time { return protocol.Instant(clock.Add(1)).Time() }
 			warm(b, s)
 			locks := make([]lease.AcquireRequest, concurrency)
 			for i := range locks {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/leasetest"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // hosts are stores on one table whose clocks are off. Every call goes to any.
@@ -55,7 +56,7 @@ func TestTwoHundredCallersOfHostsWhoseClocksAreOffShareALock(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("ROUNDS"))
 	h := &hosts{enough: int64(20 * max(rounds, 1))}
 	for _, off := range []time.Duration{-skew, -skew / 3, 0, skew / 2, skew} {
-		s := x.store(nil, lease.Rules{})
+		s := x.store(nil, protocol.Rules{})
 		s.Now = func() time.Time { return time.Now().Add(off) }
 		h.stores = append(h.stores, s)
 	}

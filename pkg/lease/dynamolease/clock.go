@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // maxVerdictAge is for how long it is believed what an answer told of the clock.
@@ -69,7 +70,7 @@ func (c *serverClock) verdict(now time.Time) (unknown bool, skew error) {
 // DynamoDB is asked for it first after it disagreed, so that a process that
 // refuses learns when its clock is right again; and where no gateway has told
 // the time of the call, also when nothing is known.
-func (s *Store) open(ctx context.Context, n lease.Name) (lease.Instant, error) {
+func (s *Store) open(ctx context.Context, n lease.Name) (protocol.Instant, error) {
 	call := lease.CallFrom(ctx)
 	unknown, skew := s.clock.verdict(s.time())
 	if skew != nil || unknown && call.Received.IsZero() {
@@ -91,4 +92,4 @@ func (s *Store) time() time.Time {
 	return time.Now()
 }
 
-func (s *Store) now() lease.Instant { return lease.At(s.time()) }
+func (s *Store) now() protocol.Instant { return protocol.At(s.time()) }

@@ -63,7 +63,7 @@ func eachHost(t *testing.T, test func(h host)) {
 			l := &liar{now: time.Now(), HTTPClient: x.sent}
 			o := localtest.DynamoDBForTest(t).Options()
 			o.HTTPClient = l
-			s := &dynamolease.Store{Client: dynamolease.NewClient(o), Table: x.name, Now: func() time.Time { return l.now }}
+			s := &dynamolease.Store{Client: dynamolease.NewClientFrom(o), Table: x.name, Now: func() time.Time { return l.now }}
 			test(host{t, s, l, gateway})
 		})
 	}
@@ -81,7 +81,7 @@ var clocked = lease.AcquireRequest{Name: lease.Name{Namespace: "clock", Lock: "a
 
 func (h host) acquire(lock string) (lease.Lease, error) {
 	q := clocked
-	q.Lock = lock
+	q.Name.Lock = lock
 	return h.Acquire(h.call(), q)
 }
 
@@ -98,7 +98,7 @@ func (h host) granted(lock string) (requests int) {
 // held acquires a lock on a clock that is right, so that nothing is to be asked.
 func (h host) held() lease.Lease {
 	h.Helper()
-	return must[lease.Lease](h.T)(h.acquire(clocked.Lock))
+	return must[lease.Lease](h.T)(h.acquire(clocked.Name.Lock))
 }
 
 func (h host) state() lease.State {
@@ -274,7 +274,7 @@ func TestTheClockThatDecidesIsTheOneThatIsCompared(t *testing.T) {
 	}{"right": {0, nil}, "slow": {-10 * time.Second, lease.ErrClockSkew}, "fast": {10 * time.Second, lease.ErrClockSkew}} {
 		s := &dynamolease.Store{Client: x.client, Table: x.name, Now: func() time.Time { return time.Now().Add(c.off) }}
 		q := clocked
-		q.Lock = name
+		q.Name.Lock = name
 		if _, err := s.Acquire(t.Context(), q); !errors.Is(err, c.want) {
 			t.Errorf("%s: got error %v, want %v", name, err, c.want)
 		}

@@ -14,16 +14,17 @@ import (
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // noon is the time at which these tests begin.
 const (
-	noon   lease.Instant = 1_893_499_200_000
-	ms     lease.Instant = 1
-	second               = 1000 * ms
-	minute               = 60 * second
-	hour                 = 60 * minute
-	day                  = 24 * hour
+	noon   protocol.Instant = 1_893_499_200_000
+	ms     protocol.Instant = 1
+	second                  = 1000 * ms
+	minute                  = 60 * second
+	hour                    = 60 * minute
+	day                     = 24 * hour
 )
 
 // Whatever callers do, the store answers and stores what Record says.
@@ -38,15 +39,15 @@ func TestTheExpressionsSayToAllCallersWhatRecordSays(t *testing.T) {
 // A pair is a store, and records that change as its items should.
 type pair struct {
 	table
-	now   lease.Instant
-	rules lease.Rules
+	now   protocol.Instant
+	rules protocol.Rules
 	store *dynamolease.Store
 	locks []*twin
 }
 
 type twin struct {
 	lease.Name
-	record  lease.Record
+	record  protocol.Record
 	granted []lease.Lease
 	ids     []string
 }
@@ -59,7 +60,7 @@ func compare(t *rapid.T, x table) {
 	}
 	t.Repeat(map[string]func(*rapid.T){
 		"acquire": p.acquire, "acquire2": p.acquire, "acquire3": p.acquire,
-		"renew": p.renew, "release": p.release, "release2": p.release, "break": p.breaks,
+		"renew": p.renew, "release": p.release, "release2": p.release, "break": p.breaks, "withdraw": p.withdraw, "withdraw2": p.withdraw, "crowd": p.crowd,
 		"wait": p.wait, "wait2": p.wait, "retire": p.retire, "restore": p.restore, "get": p.get,
 	})
 }
@@ -119,14 +120,14 @@ func (p *pair) acquire(t *rapid.T) {
 	next, want := k.record.Acquire(p.now, g, p.rules)
 	p.check(t, k, next, err, want)
 	requests := 1
-	if p.now < lease.At(p.rules.QuarantineEnd) {
+	if p.now < protocol.At(p.rules.QuarantineEnd) {
 		requests = 0
 	}
 	if want == nil {
 		l := next.Lease(k.Name, p.now, next.TTL)
 		if l.Repeated = next == k.record; !l.Repeated {
 			k.granted = append(k.granted, l)
-			if r := k.record; r.Token != 0 && (r.Clock >= p.now || lease.Instant(r.Token) < p.rules.Floor()) {
+			if r := k.record; r.Token != 0 && (r.Clock >= p.now || protocol.Instant(r.Token) < p.rules.Floor()) {
 				requests = 2
 			}
 		}
@@ -167,6 +168,47 @@ func (p *pair) release(t *rapid.T) {
 	k.record = next
 }
 
+// withdraw is a release by the id of a request that was made, or is still to
+// come: acquire takes that as its own sometimes.
+func (p *pair) withdraw(t *rapid.T) {
+	k := p.choose(t)
+	k.ids = append(k.ids, lease.NewID())
+	p.withdrawal(t, k, protocol.Withdrawal{
+		RequestID: k.ids[max(0, len(k.ids)-1-rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3}).Draw(t, "request"))],
+		Principal: rapid.SampledFrom([]string{"role-1", "role-1", "role-1", ""}).Draw(t, "principal"),
+	})
+}
+
+// crowd leaves room for one marker, if it finds so much.
+func (p *pair) crowd(t *rapid.T) {
+	k := p.choose(t)
+	for len(k.record.Markers.All()) < len(k.record.Markers)-1 {
+		p.withdrawal(t, k, protocol.Withdrawal{RequestID: lease.NewID()})
+	}
+}
+
+func (p *pair) withdrawal(t *rapid.T, k *twin, w protocol.Withdrawal) {
+	ctx, call := p.call(w.Principal)
+	got, err := p.store.Release(ctx, lease.ReleaseRequest{Name: k.Name, RequestID: w.RequestID})
+	before, requests := k.record, 1
+	next, want := k.record.Withdraw(p.now, w, p.rules)
+	if want == nil && next != k.record {
+		requests, k.record = 2, next
+		if next, want = next.Withdraw(p.now, w, p.rules); want != nil { // there was no room, and a lease of it was ended
+			want = fmt.Errorf("%w: %w", lease.ErrOutcomeUnknown, want)
+		}
+	}
+	p.check(t, k, next, err, want)
+	if want == nil {
+		state := next.Withdrawn(k.Name, p.now, w)
+		state.Ended = before.Withdrawn(k.Name, p.now, w).Ended
+		p.sameState(t, got, state)
+	}
+	if call.Requests != requests {
+		t.Fatalf("%d requests, want %d, for %+v", call.Requests, requests, before)
+	}
+}
+
 func (p *pair) breaks(t *rapid.T) {
 	k := p.choose(t)
 	q := lease.BreakRequest{Name: k.Name, Token: k.past(t).Token, Reason: "test"}
@@ -193,14 +235,14 @@ func (p *pair) get(t *rapid.T) {
 
 // wait turns the clock, sometimes back: another host has another.
 func (p *pair) wait(t *rapid.T) {
-	p.now += rapid.SampledFrom([]lease.Instant{ms, ms, 999 * ms, second, second, 2 * second, minute, 3 * hour, 9 * day, -ms, -second, -hour}).Draw(t, "time")
-	p.now = max(p.now, lease.At(p.rules.RestoredAt)) // a store refuses rules that are still to come
+	p.now += rapid.SampledFrom([]protocol.Instant{ms, ms, 999 * ms, second, second, 2 * second, minute, 3 * hour, 9 * day, -ms, -second, -hour}).Draw(t, "time")
+	p.now = max(p.now, protocol.At(p.rules.RestoredAt)) // a store refuses rules that are still to come
 }
 
 func (p *pair) retire(t *rapid.T) {
 	if k := p.choose(t); k.record.Retire < p.now.Seconds() {
 		p.forget(k.Name)
-		k.record = lease.Record{}
+		k.record = protocol.Record{}
 	}
 }
 
@@ -212,12 +254,12 @@ func (p *pair) restore(t *rapid.T) {
 		p.store = p.table.store(&p.now, p.rules)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "impatience") > 0 {
-		p.now = max(p.now, lease.At(p.rules.QuarantineEnd))
+		p.now = max(p.now, protocol.At(p.rules.QuarantineEnd))
 	}
 }
 
 // check compares an outcome, and what is stored after it.
-func (p *pair) check(t *rapid.T, k *twin, next lease.Record, err, want error) {
+func (p *pair) check(t *rapid.T, k *twin, next protocol.Record, err, want error) {
 	if !sameError(err, want) {
 		t.Fatalf("got error %v, want %v, at %d, from %+v", err, want, p.now, k.record)
 	}
@@ -272,7 +314,7 @@ func describe(l lease.Lease) string {
 func TestAForgottenLockIsSeededFromTheClock(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	q := lease.AcquireRequest{Name: lease.Name{Namespace: "a", Lock: "b"}, TTL: time.Second}
 	first, err := s.Acquire(context.Background(), q)
 	if err != nil {

@@ -37,6 +37,8 @@ var (
 	ptok  = expression.Name("ptok")          // the lease that the last grant replaced:
 	pexp  = expression.Name("pexp")          // its token, expiry (0 unless it ran out)
 	pown  = expression.Name("pown")          // and holder
+	x     = expression.Name("x")             // map of markers: requests that were withdrawn
+	mark  = expression.Name("x.w")           // the marker of one request, whatever it is called
 	v     = expression.Name("v")             // version of this schema
 )
 
@@ -48,6 +50,7 @@ var (
 	unchanged = tok.Equal(param("old"))
 	available = absentOr(free, free.LessThanEqual(param("now")))
 	unspent   = absentOr(rid, rid.NotEqual(param("rid")))
+	unmarked  = mark.AttributeNotExists() // so it is where there is no map
 	named     = lid.Equal(param("lid")).And(tok.Equal(param("tok")))
 )
 
@@ -80,10 +83,10 @@ func grant() expression.UpdateBuilder {
 // The statements. Fast grants need no knowledge of the item; slow ones compare
 // it with the token that was seen.
 var (
-	grantFast     = compile(grant().Remove(meta), newer.And(available, unspent))
-	grantFastMeta = compile(grant().Set(meta, param("meta")), newer.And(available, unspent))
-	grantSlow     = compile(grant().Remove(meta), unchanged.And(available, unspent))
-	grantSlowMeta = compile(grant().Set(meta, param("meta")), unchanged.And(available, unspent))
+	grantFast     = compile(grant().Remove(meta), newer.And(available, unspent, unmarked))
+	grantFastMeta = compile(grant().Set(meta, param("meta")), newer.And(available, unspent, unmarked))
+	grantSlow     = compile(grant().Remove(meta), unchanged.And(available, unspent, unmarked))
+	grantSlowMeta = compile(grant().Set(meta, param("meta")), unchanged.And(available, unspent, unmarked))
 
 	renew = compile(
 		expression.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -12,6 +11,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/internal/connect"
 )
 
 // throttles are the codes by which DynamoDB refuses a request for now. The last
@@ -41,7 +41,8 @@ func (a *attempts) meaning(err error) error {
 		kind, after = lease.ErrOutcomeUnknown, time.Second
 	case errors.As(err, &api) && throttles[api.ErrorCode()]:
 		kind, after = lease.ErrThrottled, time.Second
-	case unreachable(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case connect.Untrusted(err):
+	case connect.Failed(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		// The context ended between two attempts that were refused.
 		kind, after = lease.ErrUnavailable, time.Second
 	}
@@ -64,10 +65,4 @@ func refused(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &answer) && answer.HTTPStatusCode() < 500 &&
 		errors.As(err, &api) && api.ErrorCode() != "UnknownError"
-}
-
-// unreachable reports whether no connection could be made.
-func unreachable(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
 }

@@ -69,7 +69,7 @@ func TestAFaultIsRememberedThroughTheNextAttempts(t *testing.T) {
 func TestAFaultBeforeAnythingIsSentChangesNothing(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(l line, op operation, q lease.AcquireRequest, before lease.Lease) {
-		store := &dynamolease.Store{Table: faultTable, Client: dynamolease.NewClient(nobody(t))}
+		store := &dynamolease.Store{Table: faultTable, Client: dynamolease.NewClientFrom(nobody(t))}
 		_, err := op.call(t.Context(), store, q, before)
 		l.means(op.name, err, lease.ErrUnavailable)
 	})
@@ -165,7 +165,7 @@ func TestAFaultOutlastsTheCaller(t *testing.T) {
 			for _, op := range operations {
 				ctx, cancel := context.WithCancel(t.Context())
 				l, q, before := op.prepare(t, func(o *dynamodb.Options) {
-					o.Retryer = interrupted{dynamolease.NewClient(*o).Options().Retryer, cancel}
+					o.Retryer = interrupted{dynamolease.NewClientFrom(*o).Options().Retryer, cancel}
 				})
 				l.proxy.Every(op.sent, c.fault)
 				_, err := op.call(ctx, l.store, q, before)

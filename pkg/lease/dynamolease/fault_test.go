@@ -59,7 +59,7 @@ func normal(o *dynamodb.Options) { o.HTTPClient = nil }
 func newLine(t *testing.T, changes ...func(*dynamodb.Options)) line {
 	t.Helper()
 	engine := localtest.DynamoDBForTest(t)
-	direct := dynamolease.NewClient(engine.Options())
+	direct := dynamolease.NewClientFrom(engine.Options())
 	createFaultTable.Do(func() {
 		createFaultTable.err = dynamolease.CreateTable(context.Background(), direct, faultTable)
 	})

@@ -38,7 +38,7 @@ func TestAFaultySilenceEndsInAFewSeconds(t *testing.T) {
 }
 
 func TestPausesBetweenFaultyAttemptsAreShort(t *testing.T) {
-	r := dynamolease.NewClient(dynamodb.Options{Region: "us-east-1"}).Options().Retryer
+	r := dynamolease.NewClientFrom(dynamodb.Options{Region: "us-east-1"}).Options().Retryer
 	for _, code := range []string{"ThrottlingException", "ReplicatedWriteConflictException", "InternalServerError"} {
 		for attempt := range r.MaxAttempts() {
 			for range 20 { // they are random

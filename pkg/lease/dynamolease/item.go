@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A change is a statement with its values, ready to be executed.
@@ -19,7 +20,7 @@ type change struct {
 }
 
 // granting turns the record seen, or any record when it is zero, into next.
-func granting(seen, next lease.Record, floor lease.Instant) change {
+func granting(seen, next protocol.Record, floor protocol.Instant) change {
 	values := map[string]types.AttributeValue{
 		":seed":  num(next.Token - 1),
 		":inc":   num(1),
@@ -60,10 +61,11 @@ func granting(seen, next lease.Record, floor lease.Instant) change {
 	if next.Metadata != "" {
 		values[":meta"] = str(next.Metadata)
 	}
+	c.nameMarks(protocol.Withdrawal{RequestID: next.RequestID, Principal: next.Principal}.Mark())
 	return c
 }
 
-func renewing(now lease.Instant, next lease.Record) change {
+func renewing(now protocol.Instant, next protocol.Record) change {
 	return change{statement: renew, values: map[string]types.AttributeValue{
 		":lid": str(next.LeaseID),
 		":tok": num(next.Token),
@@ -82,8 +84,8 @@ func releasing(q lease.ReleaseRequest) change {
 }
 
 // takingBack turns the record granted, of a grant that nobody was told of, into
-// [lease.Record.TakenBack].
-func takingBack(granted lease.Record) change {
+// [protocol.Record.TakenBack].
+func takingBack(granted protocol.Record) change {
 	c := change{statement: takeBack, values: map[string]types.AttributeValue{
 		":lid":  str(granted.LeaseID),
 		":tok":  num(granted.Token),
@@ -95,7 +97,7 @@ func takingBack(granted lease.Record) change {
 	return c
 }
 
-func breaking(seen, next lease.Record) change {
+func breaking(seen, next protocol.Record) change {
 	return change{statement: breakLease, values: map[string]types.AttributeValue{
 		":old":  num(seen.Token),
 		":inc":  num(next.Token - seen.Token),
@@ -117,35 +119,37 @@ func key(n lease.Name) map[string]types.AttributeValue {
 }
 
 // decode reads an item. A missing one is the zero record.
-func decode(item map[string]types.AttributeValue) (lease.Record, error) {
+func decode(item map[string]types.AttributeValue) (protocol.Record, error) {
 	if len(item) == 0 {
-		return lease.Record{}, nil
+		return protocol.Record{}, nil
 	}
 	d := decoder{item: item}
-	r := lease.Record{
+	r := protocol.Record{
 		Token:       fence.Token(d.num("tok")),
-		Clock:       lease.Instant(d.num("acq")),
+		Clock:       protocol.Instant(d.num("acq")),
 		LeaseID:     d.str("lid"),
 		RequestID:   d.str("rid"),
 		Holder:      d.str("own"),
 		Principal:   d.str("sub"),
 		Metadata:    d.str("meta"),
-		Since:       lease.Instant(d.num("since")),
-		Expires:     lease.Instant(d.num("exp")),
-		Free:        lease.Instant(d.num("free")),
-		Hold:        lease.Instant(d.num("hold")),
+		Since:       protocol.Instant(d.num("since")),
+		Expires:     protocol.Instant(d.num("exp")),
+		Free:        protocol.Instant(d.num("free")),
+		Hold:        protocol.Instant(d.num("hold")),
 		TTL:         time.Duration(d.num("ttl")) * time.Millisecond,
 		Delay:       time.Duration(d.num("dly")) * time.Millisecond,
 		PrevToken:   fence.Token(d.num("ptok")),
-		PrevExpires: lease.Instant(d.num("pexp")),
+		PrevExpires: protocol.Instant(d.num("pexp")),
 		PrevHolder:  d.str("pown"),
+		Markers:     d.markers("x"),
 		Retire:      d.num(RetireAttribute),
 	}
-	if d.err == nil && !r.Token.Valid() {
+	marked := protocol.Record{Markers: r.Markers, Retire: r.Retire} // of a lock that was never granted
+	if d.err == nil && !r.Token.Valid() && (r != marked || item["tok"] != nil || item["x"] == nil) {
 		d.err = fmt.Errorf("token %d is out of range", r.Token)
 	}
 	if d.err != nil {
-		return lease.Record{}, fmt.Errorf("%w: the item of %v was not written by this service: %w",
+		return protocol.Record{}, fmt.Errorf("%w: the item of %v was not written by this service: %w",
 			lease.ErrMisconfigured, d.str(KeyAttribute), d.err)
 	}
 	return r, nil
@@ -180,6 +184,29 @@ func (d *decoder) str(name string) string {
 	}
 	d.fail(name)
 	return ""
+}
+
+// markers reads a map of times.
+func (d *decoder) markers(name string) (m protocol.Markers) {
+	var all []protocol.Marker
+	switch a := d.item[name].(type) {
+	case nil:
+	case *types.AttributeValueMemberM:
+		times := decoder{item: a.Value}
+		for mark := range a.Value {
+			all = append(all, protocol.Marker{Mark: mark, Until: protocol.Instant(times.num(mark))})
+			if at := all[len(all)-1].Until; mark == "" || at <= 0 {
+				d.fail(name) // it would be no marker, and allow a grant
+			}
+		}
+	default:
+		d.fail(name)
+	}
+	m, ok := protocol.MarkersOf(all)
+	if !ok {
+		d.fail(name)
+	}
+	return m
 }
 
 func (d *decoder) fail(name string) {

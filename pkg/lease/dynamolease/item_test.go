@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // full is an item with every attribute, each with a value of its own.
@@ -18,13 +19,24 @@ var full = map[string]types.AttributeValue{
 	"pk": str("a#b"), "tok": num(1), "acq": num(2), "lid": str("lid"), "rid": str("rid"), "own": str("own"), "sub": str("sub"),
 	"since": num(3), "ptok": num(4), "pexp": num(5), "pown": str("pown"), "exp": num(6), "free": num(7), "hold": num(8),
 	"dly": num(9), "ttl": num(10), "meta": str("meta"), "gc": num(11), "v": num(1),
+	"x": markers("b", 13, "a", 12),
+}
+
+// markers is a map of marks and their times.
+func markers(marksAndTimes ...any) types.AttributeValue {
+	m := make(map[string]types.AttributeValue)
+	for i := 0; i < len(marksAndTimes); i += 2 {
+		m[marksAndTimes[i].(string)] = num(marksAndTimes[i+1].(int))
+	}
+	return &types.AttributeValueMemberM{Value: m}
 }
 
 func TestDecodeReadsEveryAttribute(t *testing.T) {
-	want := lease.Record{
+	want := protocol.Record{
 		Token: 1, Clock: 2, LeaseID: "lid", RequestID: "rid", Holder: "own", Principal: "sub", Since: 3,
 		PrevToken: 4, PrevExpires: 5, PrevHolder: "pown", Expires: 6, Free: 7, Hold: 8,
 		Delay: 9 * time.Millisecond, TTL: 10 * time.Millisecond, Metadata: "meta", Retire: 11,
+		Markers: protocol.Markers{{Mark: "a", Until: 12}, {Mark: "b", Until: 13}},
 	}
 	if got, err := decode(full); got != want || err != nil {
 		t.Errorf("got  %+v, error %v\nwant %+v", got, err, want)
@@ -33,10 +45,75 @@ func TestDecodeReadsEveryAttribute(t *testing.T) {
 
 func TestAMissingItemIsALockOfWhichNothingIsRecorded(t *testing.T) {
 	for _, item := range []map[string]types.AttributeValue{nil, {}} {
-		if got, err := decode(item); got != (lease.Record{}) || err != nil {
+		if got, err := decode(item); got != (protocol.Record{}) || err != nil {
 			t.Errorf("got %+v, error %v", got, err)
 		}
 	}
+}
+
+func TestAnItemThatHasOnlyMarkersIsALockThatWasNeverGranted(t *testing.T) {
+	want := protocol.Record{Retire: 11, Markers: protocol.Markers{{Mark: "a", Until: 12}}}
+	item := map[string]types.AttributeValue{"pk": full["pk"], "gc": num(11), "x": markers("a", 12)}
+	if got, err := decode(item); got != want || err != nil {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+	for attribute, v := range full {
+		if _, found := item[attribute]; found || attribute == "v" || attribute == "tok" {
+			continue
+		}
+		item := maps.Clone(item)
+		item[attribute] = v
+		if got, err := decode(item); !errors.Is(err, lease.ErrMisconfigured) {
+			t.Errorf("with %s and no token: got %+v, error %v", attribute, got, err)
+		}
+	}
+}
+
+// An item of 1 KB is written for one unit.
+func TestTheMarkersLeaveTheItemWithinOneWriteUnit(t *testing.T) {
+	item := map[string]types.AttributeValue{
+		"pk": str("payments#orders/" + strings.Repeat("4", 60)), "lid": str(lease.NewID()), "rid": str(lease.NewID() + lease.NewID()),
+		"own": str(strings.Repeat("w", 64)), "pown": str(strings.Repeat("w", 64)), "sub": str("arn:aws:sts::123456789012:assumed-role/" + strings.Repeat("r", 64)),
+		"v": num(1),
+	}
+	for _, n := range []string{"tok", "acq", "since", "exp", "free", "hold", "ptok", "pexp"} {
+		item[n] = num(1_893_499_200_123)
+	}
+	for _, n := range []string{"dly", "ttl", "gc"} {
+		item[n] = num(1_893_499_200)
+	}
+	r := protocol.Record{}
+	for i := range len(r.Markers) {
+		var err error
+		if r, err = r.Withdraw(protocol.Instant(1_893_499_200_123+i), protocol.Withdrawal{RequestID: lease.NewID()}, protocol.Rules{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := make(map[string]types.AttributeValue)
+	for _, m := range r.Markers.All() {
+		x[m.Mark] = num(m.Until)
+	}
+	item["x"] = &types.AttributeValueMemberM{Value: x}
+	if n := size(item); len(x) != len(r.Markers) || n > 1024 {
+		t.Errorf("an item with %d markers has %d bytes", len(x), n)
+	}
+}
+
+// size is what DynamoDB documents: the lengths of names and texts, a byte for
+// two digits and one more, and for a map 3 bytes and one for each member.
+func size(item map[string]types.AttributeValue) (n int) {
+	for name, v := range item {
+		n += len(name)
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			n += len(v.Value)
+		case *types.AttributeValueMemberN:
+			n += (len(v.Value)+1)/2 + 1
+		case *types.AttributeValueMemberM:
+			n += 3 + len(v.Value) + size(v.Value)
+		}
+	}
+	return n
 }
 
 // Guessing what a strange item means could grant a lock that is held.
@@ -61,6 +138,11 @@ func TestAnItemOfSomethingElseIsRefused(t *testing.T) {
 		"a retirement that is a boolean":  {"gc", &types.AttributeValueMemberBOOL{}},
 		"a request id that is a number":   {"rid", num(1)},
 		"a logical clock that is a set":   {"acq", &types.AttributeValueMemberNS{Value: []string{"1"}}},
+		"a marker without a time":         {"x", markers("a", 0)},
+		"a marker before all times":       {"x", markers("a", -1)},
+		"a marker without a name":         {"x", markers("", 12)},
+		"more markers than there can be":  {"x", markers("a", 1, "b", 1, "c", 1, "d", 1, "e", 1, "f", 1, "g", 1, "h", 1, "i", 1, "j", 1, "k", 1)},
+		"a marker that is a string":       {"x", &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"a": str("12")}}},
 		"a previous holder that is a set": {"pown", &types.AttributeValueMemberSS{Value: []string{"a"}}},
 	}
 	for attribute, v := range full { // and every other one of the wrong type
@@ -82,7 +164,7 @@ func TestAnItemOfSomethingElseIsRefused(t *testing.T) {
 			delete(item, c.attribute)
 		}
 		got, err := decode(item)
-		if !errors.Is(err, lease.ErrMisconfigured) || got != (lease.Record{}) {
+		if !errors.Is(err, lease.ErrMisconfigured) || got != (protocol.Record{}) {
 			t.Errorf("%s: got %+v, error %v", name, got, err)
 		} else if !strings.Contains(err.Error(), "a#b") {
 			t.Errorf("%s: %v does not say which item", name, err)

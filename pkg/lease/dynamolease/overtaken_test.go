@@ -11,15 +11,16 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // between makes a store, as slow as a clock that stands at now, that calls f
 // before each of its requests.
-func (x table) between(now lease.Instant, f func(request int)) *dynamolease.Store {
-	s := x.store(&now, lease.Rules{})
+func (x table) between(now protocol.Instant, f func(request int)) *dynamolease.Store {
+	s := x.store(&now, protocol.Rules{})
 	o := s.Client.Options()
 	o.HTTPClient = &hooked{o.HTTPClient, f, 0}
-	s.Client = dynamolease.NewClient(o)
+	s.Client = dynamolease.NewClientFrom(o)
 	return s
 }
 
@@ -42,7 +43,7 @@ func (h *hooked) Do(r *http.Request) (*http.Response, error) {
 func (x table) grantAhead(q lease.AcquireRequest) {
 	x.Helper()
 	ahead := noon + day
-	s := x.store(&ahead, lease.Rules{})
+	s := x.store(&ahead, protocol.Rules{})
 	x.grantAndRelease(s, q)
 }
 
@@ -68,7 +69,7 @@ func TestARenewalBetweenTheTwoRequestsOfASlowGrantKeepsTheLease(t *testing.T) {
 		x := newTable(t)
 		x.grantAhead(contested)
 		now := noon
-		s := x.store(&now, lease.Rules{})
+		s := x.store(&now, protocol.Rules{})
 		l, err := s.Acquire(t.Context(), contested)
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +101,7 @@ func TestAGrantBetweenTheTwoRequestsOfASlowGrantIsNotOverwritten(t *testing.T) {
 	slow := x.between(noon, func(request int) {
 		if request == 2 {
 			var err error
-			if other, err = x.store(&now, lease.Rules{}).Acquire(t.Context(), contested); err != nil {
+			if other, err = x.store(&now, protocol.Rules{}).Acquire(t.Context(), contested); err != nil {
 				t.Error(err)
 			}
 		}
@@ -122,7 +123,7 @@ func TestALockThatIsForgottenBetweenTheTwoRequestsIsGranted(t *testing.T) {
 		}
 	})
 	call := new(lease.Call)
-	if l, err := slow.Acquire(lease.WithCall(t.Context(), call), contested); err != nil || lease.Instant(l.Token) != noon+1 || call.Requests != 3 {
+	if l, err := slow.Acquire(lease.WithCall(t.Context(), call), contested); err != nil || protocol.Instant(l.Token) != noon+1 || call.Requests != 3 {
 		t.Errorf("got token %d, error %v after %d requests, want a first token after 3", l.Token, err, call.Requests)
 	}
 }
@@ -131,7 +132,7 @@ func TestAnAcquireThatIsOvertakenAgainAndAgainGivesUp(t *testing.T) {
 	x := newTable(t)
 	x.grantAhead(contested)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	slow := x.between(noon, func(int) { x.grantAndRelease(s, contested) })
 	call := new(lease.Call)
 	l, err := slow.Acquire(lease.WithCall(t.Context(), call), contested)

@@ -12,13 +12,15 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/internal/connect"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // An outcome is what DynamoDB answered to an update.
 type outcome struct {
 	// What the update was to return of the item, or the item that did not meet
 	// its condition.
-	lease.Record
+	protocol.Record
 
 	refused bool // its condition failed
 
@@ -69,7 +71,7 @@ func (s *Store) update(ctx context.Context, n lease.Name, c change) (outcome, er
 }
 
 // read returns the record of n as of now.
-func (s *Store) read(ctx context.Context, n lease.Name) (lease.Record, lease.Instant, error) {
+func (s *Store) read(ctx context.Context, n lease.Name) (protocol.Record, protocol.Instant, error) {
 	var out *dynamodb.GetItemOutput
 	err := s.request(ctx, &attempts{reads: true}, func(options func(*dynamodb.Options)) (err error) {
 		out, err = s.Client.GetItem(ctx, &dynamodb.GetItemInput{
@@ -80,7 +82,7 @@ func (s *Store) read(ctx context.Context, n lease.Name) (lease.Record, lease.Ins
 		return err
 	})
 	if err != nil {
-		return lease.Record{}, 0, err
+		return protocol.Record{}, 0, err
 	}
 	r, err := decode(out.Item)
 	return r, s.now(), err
@@ -146,7 +148,7 @@ func (s *Store) watch(a *attempts, stack *middleware.Stack) error {
 	) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		before := a.sent
 		out, metadata, err := next.HandleFinalize(ctx, in)
-		if err != nil && a.sent > before && !refused(err) && !unreachable(err) {
+		if err != nil && a.sent > before && !refused(err) && !connect.Failed(err) {
 			a.unknown = true
 		}
 		return out, metadata, err

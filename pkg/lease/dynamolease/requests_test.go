@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A scene is a lock of its own at noon, with the lease that its test begins with.
@@ -18,7 +19,7 @@ type scene struct {
 	*dynamolease.Store
 	t    *testing.T
 	ctx  context.Context // counts the requests
-	now  *lease.Instant
+	now  *protocol.Instant
 	q    lease.AcquireRequest
 	held lease.Lease
 }
@@ -42,6 +43,16 @@ func (s *scene) release() error {
 	return err
 }
 
+func (s *scene) withdraw() error {
+	_, err := s.Release(s.ctx, lease.ReleaseRequest{Name: s.q.Name, RequestID: s.q.RequestID})
+	return err
+}
+
+func (s *scene) withdrawOther() error {
+	_, err := s.Release(s.ctx, lease.ReleaseRequest{Name: s.q.Name, RequestID: lease.NewID()})
+	return err
+}
+
 func (s *scene) breaks() error {
 	_, err := s.Break(s.ctx, lease.BreakRequest{Name: s.q.Name, Token: s.held.Token, Reason: "test"})
 	return err
@@ -52,7 +63,7 @@ func (s *scene) breaks() error {
 func (s *scene) restored() {
 	s.Rules.RestoredAt = noon.Time()
 	s.Rules.QuarantineEnd = s.Rules.QuarantineAfter(s.Rules.RestoredAt)
-	*s.now = lease.At(s.Rules.QuarantineEnd)
+	*s.now = protocol.At(s.Rules.QuarantineEnd)
 	warm(s.t, s.Store)
 }
 
@@ -66,9 +77,9 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		prepare func(*scene) // what has happened to the lease that is held
 		do      func(*scene) error
 		err     error
-		cost    int // writes
+		cost    int // writes; negative when the first is a read
 	}{
-		{"a first grant", func(s *scene) { s.q.Lock += " too" }, (*scene).other, nil, 1},
+		{"a first grant", func(s *scene) { s.q.Name.Lock += " too" }, (*scene).other, nil, 1},
 		{"a grant after a release", func(s *scene) { free(s); *s.now++ }, (*scene).other, nil, 1},
 		{"a takeover", func(s *scene) { *s.now += hour }, (*scene).other, nil, 1},
 		{"a renewal", func(s *scene) { *s.now++ }, func(s *scene) error { return s.renew(time.Minute) }, nil, 1},
@@ -76,6 +87,14 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		{"a renewal too late", func(s *scene) { *s.now += hour }, func(s *scene) error { return s.renew(time.Minute) }, lease.ErrExpired, 1},
 		{"a release", nothing, (*scene).release, nil, 1},
 		{"a release again", free, (*scene).release, nil, 1},
+		{"a release by request id", nothing, (*scene).withdraw, nil, -2},
+		{"a release by request id of nothing", func(s *scene) { s.q.Name.Lock += " too" }, (*scene).withdraw, nil, -2},
+		{"a release by request id beside a lease", func(s *scene) { s.q.RequestID = lease.NewID() }, (*scene).withdraw, nil, -2},
+		{"a release by request id again", func(s *scene) { s.must(s.withdraw()) }, (*scene).withdraw, nil, -1},
+		{"an acquire after it", func(s *scene) { s.must(s.withdraw()) }, (*scene).acquire, lease.ErrRequestSpent, 1},
+		{"an acquire of another after it", func(s *scene) { s.must(s.withdraw()); *s.now++ }, (*scene).other, nil, 1},
+		{"a renewal after it", func(s *scene) { s.must(s.withdrawOther()); *s.now++ }, func(s *scene) error { return s.renew(time.Minute) }, nil, 1},
+		{"a release after it", func(s *scene) { s.must(s.withdrawOther()) }, (*scene).release, nil, 1},
 		{"a break", nothing, (*scene).breaks, nil, 1},
 		{"a break of what is free", free, (*scene).breaks, nil, 1},
 		{"a refusal", nothing, (*scene).other, lease.ErrHeld, 1},
@@ -103,7 +122,7 @@ func TestWhatTheOperationsCost(t *testing.T) {
 		for _, gateway := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, gateway: %t", c.name, gateway), func(t *testing.T) {
 				now := noon
-				s := &scene{Store: x.store(&now, lease.Rules{}), t: t, ctx: t.Context(), now: &now, q: lease.AcquireRequest{
+				s := &scene{Store: x.store(&now, protocol.Rules{}), t: t, ctx: t.Context(), now: &now, q: lease.AcquireRequest{
 					Name: lease.Name{Namespace: "a", Lock: lease.NewID()}, TTL: time.Minute, Holder: "worker-1", RequestID: lease.NewID(),
 				}}
 				held, err := s.Acquire(t.Context(), s.q)
@@ -121,11 +140,14 @@ func TestWhatTheOperationsCost(t *testing.T) {
 				if err := c.do(s); !errors.Is(err, c.err) {
 					t.Errorf("got error %v, want %v", err, c.err)
 				}
-				want := slices.Repeat([]string{"UpdateItem"}, c.cost)
-				if sent := x.sent.take(); !slices.Equal(sent, want) || call.Requests != c.cost {
+				want := slices.Repeat([]string{"UpdateItem"}, max(c.cost, -c.cost))
+				if c.cost < 0 {
+					want[0] = "GetItem"
+				}
+				if sent := x.sent.take(); !slices.Equal(sent, want) || call.Requests != len(want) {
 					t.Errorf("sent %v, counted %d, want %v", sent, call.Requests, want)
 				}
-				if counted := call.StoreTime > 0; counted != (c.cost > 0) {
+				if counted := call.StoreTime > 0; counted != (c.cost != 0) {
 					t.Errorf("the requests took %v", call.StoreTime)
 				}
 			})
@@ -143,7 +165,7 @@ func (s *scene) must(err error) {
 func TestARefusalInOneRequestTellsWhoHoldsTheLockAndForHowLong(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Minute, Holder: "worker-1", LockDelay: 3 * time.Second}
 	l, err := s.Acquire(t.Context(), q)
 	if err != nil {
@@ -164,7 +186,7 @@ func TestARefusalInOneRequestTellsWhoHoldsTheLockAndForHowLong(t *testing.T) {
 // Failed writes would take the capacity that the holder needs to renew.
 func TestWaitersWriteOnceAndThenOnlyRead(t *testing.T) {
 	x := newTable(t)
-	holder := x.store(nil, lease.Rules{})
+	holder := x.store(nil, protocol.Rules{})
 	q := lease.AcquireRequest{Name: anyLease.Name, TTL: time.Hour, Wait: 20 * time.Second}
 	l, err := holder.Acquire(t.Context(), q)
 	if err != nil {
@@ -172,7 +194,7 @@ func TestWaitersWriteOnceAndThenOnlyRead(t *testing.T) {
 	}
 	// meanwhile is called before each request of the waiter.
 	wait := func(q lease.AcquireRequest, meanwhile func(request int)) (sent []string, counted int, err error) {
-		s, call := x.between(lease.At(time.Now()), meanwhile), new(lease.Call)
+		s, call := x.between(protocol.At(time.Now()), meanwhile), new(lease.Call)
 		s.Now = nil
 		x.sent.take()
 		_, err = s.Acquire(lease.WithCall(t.Context(), call), q)

@@ -7,7 +7,7 @@
 // multi-Region strong consistency. A global table with eventual consistency
 // grants the same lock twice, and is not supported.
 //
-// What may be changed, and when, is said by [lease.Record] alone. Here it is
+// What may be changed, and when, is said by [protocol.Record] alone. Here it is
 // said again as DynamoDB expressions, and tests hold the two against each other.
 package dynamolease
 
@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A Store is a [lease.Service] on one table.
@@ -31,7 +32,7 @@ type Store struct {
 	Table string
 
 	// Rules are the deployment's limits, the same on all its hosts.
-	Rules lease.Rules
+	Rules protocol.Rules
 
 	// Now reads the clock that decides, and that is compared with DynamoDB's.
 	// Nil means [time.Now].
@@ -77,21 +78,19 @@ func (s *Store) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Leas
 	if err != nil {
 		return lease.Lease{}, err
 	}
-	return lease.Await(ctx, q.Wait, func(ctx context.Context) (lease.Lease, error) {
+	return protocol.Await(ctx, q.Wait, func(ctx context.Context) (lease.Lease, error) {
 		return s.grant(ctx, q.Name, g)
 	}, func(ctx context.Context) error {
 		r, now, err := s.read(ctx, q.Name)
-		if err != nil || r.RequestID == g.RequestID {
-			// Granted to an earlier call that was not answered, it is no reason
-			// to wait: acquire knows it.
+		if err != nil {
 			return err
 		}
-		return r.Available(now)
+		return r.Awaited(now, g)
 	})
 }
 
-func (s *Store) grant(ctx context.Context, n lease.Name, g lease.Grant) (lease.Lease, error) {
-	var seen lease.Record
+func (s *Store) grant(ctx context.Context, n lease.Name, g protocol.Grant) (lease.Lease, error) {
+	var seen protocol.Record
 	for round := 1; ; round++ {
 		now, err := s.open(ctx, n)
 		if err != nil {
@@ -116,7 +115,7 @@ func (s *Store) grant(ctx context.Context, n lease.Name, g lease.Grant) (lease.L
 		case o.LeaseID == g.LeaseID: // by this attempt, or by one that had no answer
 			return s.confirm(ctx, n, g, o)
 		}
-		if seen = o.Record; o.unanswered && seen.RequestID == g.RequestID {
+		if seen = o.Record; o.unanswered && (seen.RequestID == g.RequestID || seen.Markers.Until(g.Mark()) != 0) {
 			// What the item tells of this request comes before what a clock does.
 			if _, err := seen.Acquire(s.now(), g, s.Rules); err != nil {
 				return lease.Lease{}, err
@@ -131,7 +130,7 @@ const takeBackTime = 2 * time.Second
 // confirm returns the lease that this call has been granted. It gives the lease
 // back where the clock that granted it, or the age of the call, turns out to
 // forbid that.
-func (s *Store) confirm(ctx context.Context, n lease.Name, g lease.Grant, o outcome) (lease.Lease, error) {
+func (s *Store) confirm(ctx context.Context, n lease.Name, g protocol.Grant, o outcome) (lease.Lease, error) {
 	// The request says by which reading of the clock it was granted. The clock may
 	// have been set since, and the call may have grown old.
 	now := s.now()
@@ -172,7 +171,7 @@ func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, e
 		return lease.Lease{}, err
 	}
 	// Of the record that the condition asks for, Record says what becomes of it.
-	want := lease.Record{Token: q.Token, LeaseID: q.LeaseID, Expires: now + 1}
+	want := protocol.Record{Token: q.Token, LeaseID: q.LeaseID, Expires: now + 1}
 	next, err := want.Renew(now, q, s.Rules)
 	if err != nil {
 		return lease.Lease{}, err
@@ -204,13 +203,17 @@ func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, e
 }
 
 // Release implements [lease.Service] in one request. No clock is checked:
-// giving up is safe at any time.
+// giving up is safe at any time. By request id it takes a read too, and the
+// clocks agree: a marker is written by the one and removed by another.
 func (s *Store) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	if err := s.check(); err != nil {
 		return lease.State{}, err
 	}
 	if err := q.Validate(); err != nil {
 		return lease.State{}, err
+	}
+	if q.RequestID != "" {
+		return s.withdraw(ctx, q.Name, protocol.Withdrawal{RequestID: q.RequestID, Principal: lease.CallFrom(ctx).Principal})
 	}
 	now := s.now()
 	o, err := s.update(ctx, q.Name, releasing(q))
@@ -241,7 +244,7 @@ func (s *Store) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken, 
 	if err != nil {
 		return lease.Broken{}, err
 	}
-	want := lease.Record{Token: q.Token, LeaseID: "any"}
+	want := protocol.Record{Token: q.Token, LeaseID: "any"}
 	next, err := want.Break(now, q.Token, s.Rules)
 	if errors.Is(err, lease.ErrMisconfigured) {
 		return s.breakLast(ctx, q)

@@ -18,11 +18,12 @@ import (
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
 	"github.com/pawl-lock/pawl/pkg/lease/leasetest"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 func TestDynamoDBKeepsThePromises(t *testing.T) {
 	x := newTable(t)
-	leasetest.Run(t, func(*testing.T) lease.Service { return x.store(nil, lease.Rules{}) })
+	leasetest.Run(t, func(*testing.T) lease.Service { return x.store(nil, protocol.Rules{}) })
 }
 
 // calls makes every call that can change something, with a call of its own.
@@ -54,7 +55,7 @@ func TestAnItemOfSomethingElseIsNeitherGrantedNorChanged(t *testing.T) {
 	x := newTable(t)
 	number := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	s := x.store(nil, lease.Rules{})
+	s := x.store(nil, protocol.Rules{})
 	for name, tok := range map[string]types.AttributeValue{
 		"a token that is a string":  text("7"),
 		"token zero":                number("0"),
@@ -64,26 +65,26 @@ func TestAnItemOfSomethingElseIsNeitherGrantedNorChanged(t *testing.T) {
 	} {
 		for when, acq := range map[string]string{"before now": "1", "after now": "9999999999999"} {
 			l := anyLease
-			l.Lock = name + " " + when
+			l.Name.Lock = name + " " + when
 			x.put(l.Name, map[string]types.AttributeValue{"tok": tok, "acq": number(acq), "own": text("worker-1")})
 			before := x.item(l.Name)
 			if name == "the largest token" { // it is valid, and nothing can come after it
 				_, err := s.Acquire(t.Context(), lease.AcquireRequest{Name: l.Name, TTL: time.Minute})
 				if !errors.Is(err, lease.ErrMisconfigured) {
-					t.Errorf("%s: acquire: got error %v, want ErrMisconfigured", l.Lock, err)
+					t.Errorf("%s: acquire: got error %v, want ErrMisconfigured", l.Name.Lock, err)
 				}
 			} else {
 				for call, do := range calls(t.Context(), s, l) {
 					if err := do(new(lease.Call)); !errors.Is(err, lease.ErrMisconfigured) || errors.Is(err, lease.ErrOutcomeUnknown) {
-						t.Errorf("%s: %s: got error %v, want ErrMisconfigured", l.Lock, call, err)
+						t.Errorf("%s: %s: got error %v, want ErrMisconfigured", l.Name.Lock, call, err)
 					}
 				}
 				if _, err := s.Get(t.Context(), l.Name); !errors.Is(err, lease.ErrMisconfigured) {
-					t.Errorf("%s: get: got error %v, want ErrMisconfigured", l.Lock, err)
+					t.Errorf("%s: get: got error %v, want ErrMisconfigured", l.Name.Lock, err)
 				}
 			}
 			if after := x.item(l.Name); !reflect.DeepEqual(after, before) {
-				t.Errorf("%s: became %v", l.Lock, after)
+				t.Errorf("%s: became %v", l.Name.Lock, after)
 			}
 		}
 	}
@@ -92,7 +93,7 @@ func TestAnItemOfSomethingElseIsNeitherGrantedNorChanged(t *testing.T) {
 // What the condition cannot see is found in the answer, when it has been written.
 func TestAGrantOnTopOfAnItemThatCannotBeReadIsNotToldAsIfNothingWasChanged(t *testing.T) {
 	x := newTable(t)
-	s := x.store(nil, lease.Rules{})
+	s := x.store(nil, protocol.Rules{})
 	number := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 	for name, item := range map[string]map[string]types.AttributeValue{
 		"a token with a fraction":     {"tok": number("5.5"), "acq": number("1")},
@@ -111,7 +112,7 @@ func TestAGrantOnTopOfAnItemThatCannotBeReadIsNotToldAsIfNothingWasChanged(t *te
 func TestNothingIsGrantedBeyondTheLargestToken(t *testing.T) {
 	x := newTable(t)
 	number := func(n fence.Token) types.AttributeValue { return &types.AttributeValueMemberN{Value: n.String()} }
-	s := x.store(nil, lease.Rules{})
+	s := x.store(nil, protocol.Rules{})
 	for token, want := range map[fence.Token]error{fence.Max - 1: nil, fence.Max: lease.ErrMisconfigured} {
 		n := lease.Name{Namespace: "a", Lock: token.String()}
 		x.put(n, map[string]types.AttributeValue{"tok": number(token), "acq": number(1)})
@@ -125,7 +126,7 @@ func TestNothingIsGrantedBeyondTheLargestToken(t *testing.T) {
 // Anyone may name the largest token: only an item that has it is strange.
 func TestABreakOfTheLargestTokenIsAnsweredFromTheItem(t *testing.T) {
 	x := newTable(t)
-	s := x.store(nil, lease.Rules{})
+	s := x.store(nil, protocol.Rules{})
 	n := anyLease.Name
 	breaks := func() (lease.Broken, error) {
 		return s.Break(t.Context(), lease.BreakRequest{Name: n, Token: fence.Max, Reason: "test"})
@@ -164,14 +165,14 @@ func TestAMissingTableIsForSomeoneToRepair(t *testing.T) {
 }
 
 func TestAStoreThatIsNotSetUpRefusesEveryCall(t *testing.T) {
-	client, now := dynamolease.NewClient(nobody(t)), time.Now()
+	client, now := dynamolease.NewClientFrom(nobody(t)), time.Now()
 	for field, s := range map[string]*dynamolease.Store{
 		"Client":        {Table: "any"},
 		"Table":         {Client: client},
-		"MaxTTL":        {Client: client, Table: "any", Rules: lease.Rules{MaxTTL: 48 * time.Hour}},
-		"Skew":          {Client: client, Table: "any", Rules: lease.Rules{Skew: -1}},
-		"QuarantineEnd": {Client: client, Table: "any", Rules: lease.Rules{RestoredAt: now}},
-		"RestoredAt": {Client: client, Table: "any", Rules: lease.Rules{
+		"MaxTTL":        {Client: client, Table: "any", Rules: protocol.Rules{MaxTTL: 48 * time.Hour}},
+		"Skew":          {Client: client, Table: "any", Rules: protocol.Rules{Skew: -1}},
+		"QuarantineEnd": {Client: client, Table: "any", Rules: protocol.Rules{RestoredAt: now}},
+		"RestoredAt": {Client: client, Table: "any", Rules: protocol.Rules{
 			RestoredAt: now.Add(time.Hour), QuarantineEnd: now.Add(2 * time.Hour),
 		}},
 	} {
@@ -186,7 +187,7 @@ func TestAStoreThatIsNotSetUpRefusesEveryCall(t *testing.T) {
 }
 
 func TestWithoutCredentialsNothingIsSent(t *testing.T) {
-	s := &dynamolease.Store{Table: "any", Client: dynamolease.NewClient(dynamodb.Options{
+	s := &dynamolease.Store{Table: "any", Client: dynamolease.NewClientFrom(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(closedPort(t)),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{}, errors.New("no credentials")
@@ -201,7 +202,7 @@ func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 }
 
 func TestAStoreThatCannotBeReachedIsUnavailable(t *testing.T) {
-	s := &dynamolease.Store{Table: "any", Client: dynamolease.NewClient(dynamodb.Options{
+	s := &dynamolease.Store{Table: "any", Client: dynamolease.NewClientFrom(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(closedPort(t)),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "pawl", SecretAccessKey: "pawl"}, nil
@@ -229,7 +230,7 @@ func closedPort(t *testing.T) string {
 
 func TestCreateTableLeavesATableThatExistsAsItIs(t *testing.T) {
 	x := newTable(t)
-	s := x.store(nil, lease.Rules{})
+	s := x.store(nil, protocol.Rules{})
 	l, err := s.Acquire(t.Context(), lease.AcquireRequest{Name: anyLease.Name, TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
@@ -249,12 +250,12 @@ func TestCreateTableLeavesATableThatExistsAsItIs(t *testing.T) {
 func TestADoubtfulClockSendsNothingExceptToGiveUp(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	l, err := s.Acquire(t.Context(), lease.AcquireRequest{Name: anyLease.Name, TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, received := range map[string]lease.Instant{"behind": now + second + ms, "frozen": now - 30*second - ms} {
+	for name, received := range map[string]protocol.Instant{"behind": now + second + ms, "frozen": now - 30*second - ms} {
 		x.sent.take()
 		for call, do := range calls(t.Context(), s, l) {
 			if call == "release" {

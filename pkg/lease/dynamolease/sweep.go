@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A Sweeper deletes the items of retired locks where DynamoDB does not: a table
@@ -69,7 +70,7 @@ const (
 // beginning.
 type place struct {
 	from  string
-	began lease.Instant
+	began protocol.Instant
 }
 
 // check refuses what would delete too early, too fast, or nothing.
@@ -88,7 +89,7 @@ func (s *Sweeper) check(at time.Time) error {
 		err = fmt.Errorf("the Rate is %v a second, want 1 to 10000", s.Rate)
 	case s.Page < 0 || s.Page > 1000:
 		err = fmt.Errorf("the Page is %d items, want up to 1000", s.Page)
-	case !lease.ValidTime(at):
+	case !protocol.ValidTime(at):
 		err = fmt.Errorf("the time to sweep by is %v, want one from 2020 to 2100", at)
 	case at.After(now.Add(maxAhead)):
 		err = fmt.Errorf("the time to sweep by is %v, after %v, which is now: tokens could come again", at, now)
@@ -121,12 +122,12 @@ func (s *Sweeper) Sweep(ctx context.Context, now time.Time) (swept Swept, err er
 	}
 	at := started
 	if at.began == 0 {
-		at.began = lease.At(now)
+		at.began = protocol.At(now)
 	}
 	swept.Began = at.began.Time()
 	for err == nil && !swept.Done {
 		var next string
-		if next, err = s.page(limited, turn.C, at.from, num(lease.At(now)/1000), &swept); err == nil {
+		if next, err = s.page(limited, turn.C, at.from, num(protocol.At(now)/1000), &swept); err == nil {
 			at.from, swept.Done = next, next == ""
 		}
 	}
@@ -157,9 +158,9 @@ func (s *Sweeper) page(ctx context.Context, turn <-chan time.Time, from string, 
 	in := &dynamodb.ScanInput{
 		TableName:                 &s.Table,
 		Limit:                     aws.Int32(cmp.Or(s.Page, 100)),
-		ProjectionExpression:      aws.String("#pk, #tok"),
+		ProjectionExpression:      aws.String("#pk, #tok, #x"),
 		FilterExpression:          aws.String("#gc < :now"),
-		ExpressionAttributeNames:  map[string]string{"#pk": KeyAttribute, "#tok": "tok", "#gc": RetireAttribute},
+		ExpressionAttributeNames:  map[string]string{"#pk": KeyAttribute, "#tok": "tok", "#x": "x", "#gc": RetireAttribute},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":now": now},
 	}
 	if from != "" {
@@ -178,7 +179,7 @@ func (s *Sweeper) page(ctx context.Context, turn <-chan time.Time, from string, 
 		mu      sync.Mutex // of swept and err
 	)
 	for _, item := range out.Items {
-		if item["tok"] == nil {
+		if item["tok"] == nil && item["x"] == nil {
 			continue // not a lock
 		}
 		if waiting := wait(ctx, turn); waiting != nil {
@@ -206,12 +207,16 @@ func (s *Sweeper) page(ctx context.Context, turn <-chan time.Time, from string, 
 
 // retire deletes an item unless it was used since it was looked at.
 func (s *Sweeper) retire(ctx context.Context, item map[string]types.AttributeValue, now types.AttributeValue) (bool, error) {
+	token := item["tok"]
+	if token == nil {
+		token = num(0) // it has markers only: granted since, it has a token
+	}
 	_, err := s.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                           &s.Table,
 		Key:                                 map[string]types.AttributeValue{KeyAttribute: item[KeyAttribute]},
-		ConditionExpression:                 aws.String("#tok = :tok AND #gc < :now"),
+		ConditionExpression:                 aws.String("(attribute_not_exists(#tok) OR #tok = :tok) AND #gc < :now"),
 		ExpressionAttributeNames:            map[string]string{"#tok": "tok", "#gc": RetireAttribute},
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":tok": item["tok"], ":now": now},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":tok": token, ":now": now},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	var (
@@ -247,7 +252,7 @@ func (s *Sweeper) recall(ctx context.Context) (place, error) {
 		return place{}, err
 	}
 	d := decoder{item: out.Item}
-	return place{d.str("from"), lease.Instant(d.num("began"))}, d.err
+	return place{d.str("from"), protocol.Instant(d.num("began"))}, d.err
 }
 
 func (s *Sweeper) remember(ctx context.Context, p place) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-lock/pawl/localtest/faultproxy"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // The first page of a pass may fail again and again, and so may the look at the
@@ -78,7 +79,7 @@ func TestASweeperThatIsNotSetUpSweepsNothing(t *testing.T) {
 func TestEveryRequestOfASweepWaitsForItsTurn(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	const items, rate = 20, 50
 	for i := range items {
 		x.use(s, fmt.Sprint(i))

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A watcher is an HTTP client that shows each request before and after it is
@@ -44,11 +45,11 @@ func (w watcher) Do(r *http.Request) (*http.Response, error) {
 func (x table) sweeper(w watcher) *dynamolease.Sweeper {
 	o := localtest.DynamoDBForTest(x.TB).Options()
 	o.HTTPClient = w
-	return &dynamolease.Sweeper{Client: dynamolease.NewClient(o), Table: x.name, Rate: 10_000, Page: 10}
+	return &dynamolease.Sweeper{Client: dynamolease.NewClientFrom(o), Table: x.name, Rate: 10_000, Page: 10}
 }
 
 // sweep sweeps on a host whose clock reads now.
-func (x table) sweep(s *dynamolease.Sweeper, now lease.Instant) dynamolease.Swept {
+func (x table) sweep(s *dynamolease.Sweeper, now protocol.Instant) dynamolease.Swept {
 	x.Helper()
 	s.Now = now.Time
 	swept, err := s.Sweep(x.Context(), now.Time())
@@ -75,7 +76,7 @@ func (x table) use(s *dynamolease.Store, lock string) fence.Token {
 func TestASweepRetiresIdleLocksAndNothingElse(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	retired := noon + minute + 7*day // the lease could have lived until then, and its memory
 	for i := range 25 {
 		x.use(s, fmt.Sprint("idle ", i))
@@ -99,8 +100,43 @@ func TestASweepRetiresIdleLocksAndNothingElse(t *testing.T) {
 	}
 }
 
+// A withdrawal on a lock of which nothing is recorded makes an item without a
+// token.
+func TestASweepRetiresWhatHasOnlyMarkersUnlessItIsGranted(t *testing.T) {
+	for _, granted := range []bool{false, true} {
+		x := newTable(t)
+		now := noon
+		s := x.store(&now, protocol.Rules{Retention: 24 * time.Hour})
+		n := lease.Name{Namespace: "a", Lock: "b"}
+		if _, err := s.Release(t.Context(), lease.ReleaseRequest{Name: n, RequestID: lease.NewID()}); err != nil {
+			t.Fatal(err)
+		}
+		retired := noon + day + minute + second // the marker lasts until then, and a day is the retention
+		if got := x.sweep(x.sweeper(watcher{}), retired); got.Retired != 0 {
+			t.Errorf("at the second of its retirement: %+v", got)
+		}
+		use := watcher{before: func(operation string) error {
+			if operation == "DeleteItem" && granted {
+				now = noon + minute // by the time of the sweep it is to be retired again
+				x.use(s, "b")
+			}
+			return nil
+		}}
+		want := dynamolease.Swept{Seen: 1, Retired: 1, Done: true, Began: (retired + 2*day).Time()}
+		if granted {
+			want.Retired, want.Kept = 0, 1
+		}
+		if got := x.sweep(x.sweeper(use), retired+2*day); got != want {
+			t.Errorf("granted: %t: got %+v, want %+v", granted, got, want)
+		}
+		if kept := len(x.item(n)) > 0; kept != granted {
+			t.Errorf("granted: %t: the item is kept: %t", granted, kept)
+		}
+	}
+}
+
 func TestALockThatIsUsedBetweenTheLookAndTheDeleteSurvivesASweep(t *testing.T) {
-	rules := lease.Rules{Retention: 24 * time.Hour}
+	rules := protocol.Rules{Retention: 24 * time.Hour}
 	number := func(n int64) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(n)} }
 	extended := lease.Name{Namespace: "a", Lock: "extended"}
 	for name, use := range map[string]func(table, *dynamolease.Store){
@@ -140,7 +176,7 @@ func TestALockThatIsUsedBetweenTheLookAndTheDeleteSurvivesASweep(t *testing.T) {
 func TestASweepGoesOnWhereTheLastOneStopped(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	for i := range 45 {
 		x.use(s, fmt.Sprint(i))
 	}
@@ -180,7 +216,7 @@ func TestASweepGoesOnWhereTheLastOneStopped(t *testing.T) {
 func TestASweepStopsBeforeItsDeadlineAndRemembersItsPlace(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	s := x.store(&now, lease.Rules{})
+	s := x.store(&now, protocol.Rules{})
 	for i := range 30 {
 		x.use(s, fmt.Sprint(i))
 	}
@@ -202,7 +238,7 @@ func TestASweepStopsBeforeItsDeadlineAndRemembersItsPlace(t *testing.T) {
 func TestASweepCountsADeleteWhoseAnswerWasLost(t *testing.T) {
 	x := newTable(t)
 	now := noon
-	x.use(x.store(&now, lease.Rules{}), "lock")
+	x.use(x.store(&now, protocol.Rules{}), "lock")
 	deletes := 0
 	w := x.sweeper(watcher{after: func(operation string) error {
 		if operation == "DeleteItem" {
@@ -222,11 +258,11 @@ func TestASweepCountsADeleteWhoseAnswerWasLost(t *testing.T) {
 func TestASweepNeverLetsATokenComeAgain(t *testing.T) {
 	x := newTable(t)
 	const locks, callers, rounds = 8, 4, 12
-	start := lease.At(time.Now())
+	start := protocol.At(time.Now())
 	before := make([]fence.Token, locks)
 	then := start - 8*day
 	for i := range locks {
-		before[i] = x.use(x.store(&then, lease.Rules{}), fmt.Sprint(i))
+		before[i] = x.use(x.store(&then, protocol.Rules{}), fmt.Sprint(i))
 	}
 	var (
 		granted [locks]sync.Map
@@ -238,7 +274,7 @@ func TestASweepNeverLetsATokenComeAgain(t *testing.T) {
 			for range rounds {
 				for i := range locks {
 					n := lease.Name{Namespace: "a", Lock: fmt.Sprint(i)}
-					l, err := x.store(nil, lease.Rules{}).Acquire(x.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute, Wait: 10 * time.Second})
+					l, err := x.store(nil, protocol.Rules{}).Acquire(x.Context(), lease.AcquireRequest{Name: n, TTL: time.Minute, Wait: 10 * time.Second})
 					if err != nil {
 						t.Error(err)
 						return
@@ -246,7 +282,7 @@ func TestASweepNeverLetsATokenComeAgain(t *testing.T) {
 					if _, again := granted[i].LoadOrStore(l.Token, true); again || l.Token <= before[i] {
 						t.Errorf("token %d of lock %d was granted before", l.Token, i)
 					}
-					if _, err := x.store(nil, lease.Rules{}).Release(x.Context(), lease.ReleaseRequest{Name: n, LeaseID: l.ID, Token: l.Token}); err != nil {
+					if _, err := x.store(nil, protocol.Rules{}).Release(x.Context(), lease.ReleaseRequest{Name: n, LeaseID: l.ID, Token: l.Token}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -261,7 +297,7 @@ func TestASweepNeverLetsATokenComeAgain(t *testing.T) {
 			sweeping = false
 		default:
 			// Not by the real time: almost as far ahead as the protocol allows.
-			retired += x.sweep(x.sweeper(watcher{}), lease.At(time.Now())+7*day-hour).Retired
+			retired += x.sweep(x.sweeper(watcher{}), protocol.At(time.Now())+7*day-hour).Retired
 		}
 	}
 	t.Logf("%d items were retired", retired)

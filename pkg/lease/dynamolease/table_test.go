@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-lock/pawl/localtest"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // A table is a table of the test's own, and what was sent to it.
@@ -37,7 +38,7 @@ func newTable(t testing.TB) table {
 	t.Cleanup(transport.CloseIdleConnections)
 	s := &sent{client: http.Client{Transport: transport, Timeout: 30 * time.Second}}
 	o.HTTPClient = s
-	x := table{t, dynamolease.NewClient(o), "pawl-test-" + rand.Text(), s}
+	x := table{t, dynamolease.NewClientFrom(o), "pawl-test-" + rand.Text(), s}
 	if err := dynamolease.CreateTable(t.Context(), x.client, x.name); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func newTable(t testing.TB) table {
 }
 
 // store returns a store whose clock reads now, and its pointer is for turning it.
-func (x table) store(now *lease.Instant, rules lease.Rules) *dynamolease.Store {
+func (x table) store(now *protocol.Instant, rules protocol.Rules) *dynamolease.Store {
 	s := &dynamolease.Store{Table: x.name, Rules: rules}
 	if now != nil {
 		s.Now = func() time.Time { return now.Time() }
@@ -81,7 +82,7 @@ func following(s *dynamolease.Store, o dynamodb.Options) *dynamodb.Client {
 			return time.Now()
 		}}
 	}
-	return dynamolease.NewClient(o)
+	return dynamolease.NewClientFrom(o)
 }
 
 // dated is an HTTP client whose answers tell the time of a clock.

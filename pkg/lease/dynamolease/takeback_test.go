@@ -48,6 +48,35 @@ func TestAGrantThatIsTakenBackLeavesWordOfALeaseThatRanOut(t *testing.T) {
 	})
 }
 
+// The caller of a grant that was taken back gives the request up: that is no
+// release of the lease that ran out before.
+func TestAWithdrawalOfAGrantThatIsTakenBackLeavesWordOfALeaseThatRanOut(t *testing.T) {
+	eachHost(t, func(h host) {
+		q := clocked
+		q.TTL, q.Holder = time.Second, "crashed"
+		must[lease.Lease](t)(h.Acquire(h.call(), q))
+		h.now = h.now.Add(10 * time.Second)
+		h.granted("b")
+		h.ahead = 10 * time.Second
+		q = clocked
+		q.RequestID = lease.NewID()
+		if _, err := h.Acquire(h.call(), q); !errors.Is(err, lease.ErrClockSkew) {
+			t.Errorf("got %v, want ErrClockSkew", err)
+		}
+		h.ahead = 0
+		for range 2 {
+			if s := must[lease.State](t)(h.Release(h.call(), withdrawalOf(q))); s.Ended != lease.Withdrawn || s.Holder != "" {
+				t.Errorf("got %+v, want it withdrawn, and no holder named", s)
+			}
+		}
+		h.now = h.now.Add(2 * time.Second)
+		l, err := h.Acquire(h.call(), clocked)
+		if err != nil || l.Abandoned == nil || l.Abandoned.Holder != "crashed" {
+			t.Errorf("got %+v, %v, want word of the holder that crashed", l.Abandoned, err)
+		}
+	})
+}
+
 func TestARenewalThatWasAppliedOnAWrongClockIsUnknown(t *testing.T) {
 	eachHost(t, func(h host) {
 		l := h.held()

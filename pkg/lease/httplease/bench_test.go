@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 // A caller makes requests and takes answers without allocating, so that what is
@@ -52,7 +53,7 @@ func BenchmarkHandler(b *testing.B) {
 	logs := map[string]*slog.Logger{"silent": slog.New(slog.DiscardHandler), "logging": slog.New(slog.NewJSONHandler(io.Discard, nil))}
 	for _, name := range []string{"silent", "logging"} {
 		b.Run(name, func(b *testing.B) {
-			c := calling(new(lease.Memory), logs[name])
+			c := calling(new(memlease.Store), logs[name])
 			acquire := []byte(`{"lock":"orders/42","ttl_ms":30000,"holder":"worker-1"}`)
 			var release []byte
 			b.ReportAllocs()
@@ -72,7 +73,7 @@ func BenchmarkHandler(b *testing.B) {
 
 // BenchmarkRefusal is a request that is refused for its last member.
 func BenchmarkRefusal(b *testing.B) {
-	c := calling(new(lease.Memory), slog.New(slog.DiscardHandler))
+	c := calling(new(memlease.Store), slog.New(slog.DiscardHandler))
 	b.ReportAllocs()
 	for b.Loop() {
 		c.post(b, "acquire", []byte(`{"lock":"orders/42","ttl_ms":30000,"holder":"worker-1","wait":1}`), http.StatusBadRequest)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 // as makes the calls of w those of a caller.
@@ -75,7 +76,7 @@ func TestAScopedCallerMayDoWhatItsScopesNameAndNothingElse(t *testing.T) {
 }
 
 func TestTheServiceIsDescribedToEveryone(t *testing.T) {
-	w := serving(t, new(lease.Memory))
+	w := serving(t, new(memlease.Store))
 	w.as(httplease.Caller{})
 	for _, path := range []string{"/healthz", "/v1/openapi.json"} {
 		if a := w.send("GET", path, ""); a.status != http.StatusOK {
@@ -87,7 +88,7 @@ func TestTheServiceIsDescribedToEveryone(t *testing.T) {
 }
 
 func TestARequestIDIsRepeatedToItsPrincipalOnly(t *testing.T) {
-	w := serving(t, new(lease.Memory))
+	w := serving(t, new(memlease.Store))
 	body := `{"lock":"a","ttl_ms":60000,"request_id":"` + strings.Repeat("r", 22) + `"}`
 	for _, c := range []struct {
 		principal string
@@ -178,7 +179,7 @@ func TestALeaseWithoutAHolderHasItsCallersName(t *testing.T) {
 		strings.Repeat("x", 300): strings.Repeat("x", 256), "x" + strings.Repeat("é", 200): "x" + strings.Repeat("é", 127),
 		strings.Repeat("\n", 300) + "z": "z",
 	} {
-		w := serving(t, new(lease.Memory))
+		w := serving(t, new(memlease.Store))
 		w.as(httplease.Caller{Principal: "p", Name: name, Unrestricted: true})
 		body := `{"lock":"a","ttl_ms":60000,"request_id":"` + strings.Repeat("r", 22) + `"`
 		for _, body := range []string{body + `}`, body + `,"holder":""}`, body + `}`} { // the same, and so repeats
@@ -208,7 +209,7 @@ func holder(t *testing.T, a answer) string {
 }
 
 func TestAHandlerWithoutACallerServesNobody(t *testing.T) {
-	w := serving(t, new(lease.Memory))
+	w := serving(t, new(memlease.Store))
 	w.c.HTTP.Transport = contract{t, &httplease.Handler{Service: w.s, Log: slog.New(slog.DiscardHandler)}}
 	for _, q := range requests(some) {
 		w.refused("POST", q.path(), q.body("", ""), http.StatusForbidden, "forbidden", "")

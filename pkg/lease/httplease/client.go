@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
-	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -24,8 +23,17 @@ type Client struct {
 	URL string
 
 	// HTTP makes the requests; its transport signs them or adds a bearer token.
-	// Nil means one that gives up after 30 s, as API Gateway does.
+	// Its Timeout does not count the time for which the service is asked to wait,
+	// and those requests have connections of their own if its transport, or the
+	// one below its [Layer]s, bounds them with MaxConnsPerHost. Another transport
+	// with a bound must allow for as many waits as there are at a time, and more.
+	//
+	// Nil means one with [DefaultTransport]: it is for services that need no
+	// credentials.
 	HTTP *http.Client
+
+	mu            sync.Mutex
+	shared, waits *http.Transport // see apart
 }
 
 var _ lease.Service = (*Client)(nil)
@@ -33,19 +41,17 @@ var _ lease.Service = (*Client)(nil)
 // Acquire implements [lease.Service].
 func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
 	b := acquireBody{
-		Lock:      q.Lock,
+		Lock:      q.Name.Lock,
 		TTL:       millisOf(q.TTL),
 		Holder:    q.Holder,
+		RequestID: given(q.RequestID),
 		Wait:      millisOf(q.Wait),
 		Metadata:  q.Metadata,
 		MinHold:   millisOf(q.MinHold),
 		LockDelay: millisOf(q.LockDelay),
 	}
-	if q.RequestID != "" {
-		b.RequestID = &q.RequestID
-	}
 	var out leaseBody
-	status, err := c.post(ctx, q.Namespace, "acquire", b, &out)
+	status, err := c.postWaiting(ctx, q.Wait, q.Name.Namespace, "acquire", b, &out)
 	if err != nil {
 		return lease.Lease{}, err
 	}
@@ -57,7 +63,7 @@ func (c *Client) Acquire(ctx context.Context, q lease.AcquireRequest) (lease.Lea
 // Renew implements [lease.Service].
 func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, error) {
 	var out leaseBody
-	_, err := c.post(ctx, q.Namespace, "renew", renewBody{q.Lock, q.LeaseID, q.Token, millisOf(q.TTL)}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "renew", renewBody{q.Name.Lock, q.LeaseID, q.Token, millisOf(q.TTL)}, &out)
 	if err != nil {
 		return lease.Lease{}, err
 	}
@@ -67,7 +73,7 @@ func (c *Client) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, 
 // Release implements [lease.Service].
 func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
 	var out stateBody
-	_, err := c.post(ctx, q.Namespace, "release", releaseBody{q.Lock, q.LeaseID, q.Token}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "release", releaseBody{q.Name.Lock, given(q.LeaseID), given(q.Token), given(q.RequestID)}, &out)
 	if err != nil {
 		return lease.State{}, err
 	}
@@ -77,7 +83,7 @@ func (c *Client) Release(ctx context.Context, q lease.ReleaseRequest) (lease.Sta
 // Break implements [lease.Service].
 func (c *Client) Break(ctx context.Context, q lease.BreakRequest) (lease.Broken, error) {
 	var out stateBody
-	_, err := c.post(ctx, q.Namespace, "break", breakBody{q.Lock, q.Token, q.Reason}, &out)
+	_, err := c.post(ctx, q.Name.Namespace, "break", breakBody{q.Name.Lock, q.Token, q.Reason}, &out)
 	if err != nil {
 		return lease.Broken{}, err
 	}
@@ -99,6 +105,10 @@ func (c *Client) Get(ctx context.Context, n lease.Name) (lease.State, error) {
 const reading = "read"
 
 func (c *Client) post(ctx context.Context, namespace, action string, in, out any) (status int, err error) {
+	return c.postWaiting(ctx, 0, namespace, action, in, out)
+}
+
+func (c *Client) postWaiting(ctx context.Context, wait time.Duration, namespace, action string, in, out any) (status int, err error) {
 	path, err := c.path(namespace, action)
 	if err != nil {
 		return 0, err
@@ -108,7 +118,7 @@ func (c *Client) post(ctx context.Context, namespace, action string, in, out any
 		// Text that is not UTF-8. Repaired, it would be another lock.
 		return 0, invalidBody(err)
 	}
-	return c.do(ctx, action, path, body, out)
+	return c.do(ctx, wait, action, path, body, out)
 }
 
 // path checks the namespace here: as a part of the path it would not arrive.
@@ -123,34 +133,41 @@ func (c *Client) path(namespace, action string) (string, error) {
 // is not to have lease ids, nor the credentials that a transport adds.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// do makes one request and reads its answer into out.
-func (c *Client) do(ctx context.Context, action, path string, body []byte, out any) (status int, err error) {
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
-	if err == nil && r.URL.Host == "" {
-		err = fmt.Errorf("the URL %q has no host", c.URL)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%w: httplease: %w", lease.ErrMisconfigured, err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	client := http.Client{Timeout: 30 * time.Second}
+// client returns what makes a request in which the service waits.
+func (c *Client) client(wait time.Duration) *http.Client {
+	client := http.Client{Timeout: 30 * time.Second, Transport: DefaultTransport}
 	if c.HTTP != nil {
 		client = *c.HTTP
+	}
+	if wait > 0 {
+		client.Transport = c.apart(client.Transport)
+		if client.Timeout > 0 {
+			client.Timeout += wait
+		}
 	}
 	if client.CheckRedirect == nil {
 		client.CheckRedirect = stay
 	}
-	a, err := client.Do(r)
-	if err != nil {
-		return 0, unanswered(action, err)
+	return &client
+}
+
+// do makes one request and reads its answer into out.
+func (c *Client) do(ctx context.Context, wait time.Duration, action, path string, body []byte, out any) (status int, err error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
 	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(a.Body, 64<<10))
+	r, err := http.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+	if err == nil && r.URL.Host == "" {
+		err = errors.New("it has no host")
+	}
 	if err != nil {
-		return 0, unanswered(action, err)
+		return 0, fmt.Errorf("%w: httplease: the URL %q: %w", lease.ErrMisconfigured, c.URL, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	var l line
+	a, text, err := exchange(c.client(wait), r.WithContext(l.trace(ctx)))
+	if sent := l.end(err); err != nil {
+		return 0, unanswered(action, sent, err)
 	}
 	if a.StatusCode/100 == 2 {
 		if err := json.Unmarshal(text, out); err != nil {
@@ -158,58 +175,16 @@ func (c *Client) do(ctx context.Context, action, path string, body []byte, out a
 		}
 		return a.StatusCode, nil
 	}
-	return 0, refusal(action, a, text)
+	return 0, refusal(action, r, a, text)
 }
 
-// unanswered says what it means that there is no answer that can be read.
-func unanswered(action string, err error) error {
-	var op *net.OpError
-	switch {
-	case errors.Is(err, lease.ErrUnavailable), errors.Is(err, lease.ErrMisconfigured): // it was not signed, and not sent
-		return err
-	case action == reading, errors.As(err, &op) && op.Op == "dial":
-		return fmt.Errorf("%w: httplease: %w", lease.ErrUnavailable, err)
+// exchange sends a request and reads the answer.
+func exchange(client *http.Client, r *http.Request) (*http.Response, []byte, error) {
+	a, err := client.Do(r)
+	if err != nil {
+		return nil, nil, err
 	}
-	return fmt.Errorf("%w: httplease: %w", lease.ErrOutcomeUnknown, err)
-}
-
-// unread is for a success that cannot be read: what it says was done.
-func unread(action string, err error) error {
-	return unanswered(action, fmt.Errorf("the answer is not what it should be: %w", err))
-}
-
-// refusal reads an answer that is no success: a problem of the service, or what
-// a gateway in front of it said.
-func refusal(action string, a *http.Response, text []byte) error {
-	byStatus := func(status int) error { return gatewayError(action, status) }
-	media, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	var p problem
-	if media == "application/problem+json" && json.Unmarshal(text, &p) == nil {
-		p.Status = a.StatusCode
-		if action == reading && p.Code == "outcome_unknown" {
-			p.Code = "unavailable" // reading has no outcome
-		}
-		return p.error(byStatus)
-	}
-	return fmt.Errorf("%w: httplease: %s: %.200q", byStatus(a.StatusCode), a.Status, text)
-}
-
-// gatewayError is what an answer of API Gateway's own says of the outcome. A 4xx
-// never got to the service; a 5xx may have, and have been carried out.
-func gatewayError(action string, status int) error {
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return lease.ErrForbidden
-	case status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge:
-		return lease.ErrInvalid
-	case status == http.StatusGone: // only a service that is newer says this
-		return lease.ErrLost
-	case status == http.StatusTooManyRequests:
-		return &lease.RetryError{Err: lease.ErrThrottled, After: time.Second}
-	case status < 500:
-		return lease.ErrMisconfigured
-	case action == reading:
-		return &lease.RetryError{Err: lease.ErrUnavailable, After: time.Second}
-	}
-	return &lease.RetryError{Err: lease.ErrOutcomeUnknown, After: time.Second}
+	defer a.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(a.Body, 64<<10))
+	return a, text, err
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 var spec = sync.OnceValues(func() (*openapi3.T, routers.Router) {
@@ -154,7 +155,7 @@ func TestTheSpecIsOpenForNewMembersAndCodesOfAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests := []string{"Acquire", "Renew", "Release", "Break", "Read"}
+	requests := []string{"Acquire", "Renew", "Release", "Withdraw", "Break", "Read"}
 	for name, s := range doc.Components.Schemas {
 		open := s.Value.AdditionalProperties.Has == nil
 		if s.Value.Type.Is("object") && open == slices.Contains(requests, name) {
@@ -211,7 +212,7 @@ func TestTheSpecIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := service(t, new(lease.Memory))
+	c := service(t, new(memlease.Store))
 	a, err := c.HTTP.Get(c.URL + "/v1/openapi.json")
 	if err != nil {
 		t.Fatal(err)

@@ -54,18 +54,26 @@ func (h *Handler) release(c *call) error {
 	if err := c.read(&b); err != nil {
 		return err
 	}
-	c.name.Lock, c.token = b.Lock, b.Token
-	s, err := h.Service.Release(c.ctx, lease.ReleaseRequest{Name: c.name, LeaseID: b.LeaseID, Token: b.Token})
+	q, err := b.request(c.name)
+	c.name.Lock, c.token = b.Lock, q.Token
 	if err != nil {
 		return err
 	}
-	c.holder = s.Holder
+	s, err := h.Service.Release(c.ctx, q)
+	if err != nil {
+		return err
+	}
+	if c.holder = s.Holder; q.RequestID != "" && s.Ended != lease.Withdrawn {
+		c.token = s.Token // of the lease that the request got
+	}
 	outcome := OutcomeReleased
 	switch s.Ended {
 	case lease.ReleasedBefore:
 		outcome = OutcomeReleasedBefore
 	case lease.ReleasedLate:
 		outcome = OutcomeReleasedLate
+	case lease.Withdrawn:
+		outcome = OutcomeWithdrawn
 	}
 	return c.answer(http.StatusOK, outcome, stateOf(s))
 }
@@ -156,9 +164,40 @@ type renewBody struct {
 }
 
 type releaseBody struct {
-	Lock    string      `json:"lock"`
-	LeaseID string      `json:"lease_id"`
-	Token   fence.Token `json:"token"`
+	Lock      string       `json:"lock"`
+	LeaseID   *string      `json:"lease_id,omitzero"`
+	Token     *fence.Token `json:"token,omitzero"`
+	RequestID *string      `json:"request_id,omitzero"`
+}
+
+// request takes what is empty for given, and not for missing.
+func (b releaseBody) request(n lease.Name) (lease.ReleaseRequest, error) {
+	n.Lock = b.Lock
+	q := lease.ReleaseRequest{Name: n, LeaseID: value(b.LeaseID), Token: value(b.Token), RequestID: value(b.RequestID)}
+	switch {
+	case b.RequestID == nil:
+	case q.RequestID == "":
+		return q, &lease.InvalidError{Field: "request_id", Reason: "is empty"}
+	case b.LeaseID != nil || b.Token != nil:
+		return q, &lease.InvalidError{Field: "request_id", Reason: "is given, and so is lease_id or token: want one or the other"}
+	}
+	return q, nil
+}
+
+// given returns what a body has for v: nothing for its zero value.
+func given[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// value is the inverse of given.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 type breakBody struct {

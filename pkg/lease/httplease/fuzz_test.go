@@ -20,7 +20,7 @@ import (
 type agreeing struct{}
 
 func (agreeing) Acquire(_ context.Context, q lease.AcquireRequest) (lease.Lease, error) {
-	return lease.Lease{Name: q.Name, Token: 7, ID: some.ID, Holder: q.Holder, TTL: q.TTL}, q.Validate(lease.Rules{})
+	return lease.Lease{Name: q.Name, Token: 7, ID: some.ID, Holder: q.Holder, TTL: q.TTL}, q.Validate(lease.MaxTTL, lease.MaxLockDelay)
 }
 func (agreeing) Renew(_ context.Context, q lease.RenewRequest) (lease.Lease, error) {
 	return lease.Lease{Name: q.Name, Token: q.Token, ID: q.LeaseID, TTL: q.TTL}, q.Validate()

@@ -76,6 +76,13 @@ func TestWhatAGatewayAnswersItselfSaysWhatIsKnown(t *testing.T) {
 		{403, "text/html", "<h1>WAF</h1>", lease.ErrForbidden, lease.ErrForbidden},
 		{404, jsonType, `{"message":"Not Found"}`, lease.ErrMisconfigured, lease.ErrMisconfigured},
 		{405, "", "", lease.ErrMisconfigured, lease.ErrMisconfigured},
+		{408, "text/plain", "stream timeout", unknown, unavailable},
+		{499, "", "", unknown, unavailable},
+		{460, "", "", unknown, unavailable}, // of AWS's load balancers: the client has gone
+		{418, "", "", unknown, unavailable}, // whatever it means, it was said of a request that may have gone on
+		{422, "", "", unknown, unavailable},
+		{421, "", "", unavailable, unavailable},
+		{425, "", "", unavailable, unavailable},
 		{413, jsonType, `{"message":"Request Too Long"}`, lease.ErrInvalid, lease.ErrInvalid},
 		{429, jsonType, `{"message":"Too Many Requests"}`, lease.ErrThrottled, lease.ErrThrottled},
 		{431, "", "", lease.ErrMisconfigured, lease.ErrMisconfigured},
@@ -122,6 +129,37 @@ func TestAThrottledCallKnowsWhenToRepeat(t *testing.T) {
 		if !errors.As(err, &r) || r.After != time.Second || !errors.Is(err, want) {
 			t.Errorf("%d: got %#v, want %v and one second", status, err, want)
 		}
+	}
+}
+
+// Gateways have only the header, and proxies may write a date into it.
+func TestRetryAfterCountsAsAHeaderToo(t *testing.T) {
+	for header, want := range map[string]time.Duration{
+		"30": 30 * time.Second, "0": time.Second, "": time.Second, "soon": time.Second, "-5": time.Second,
+		time.Now().Add(time.Hour).UTC().Format(http.TimeFormat): time.Hour, "Mon, 02 Jan 2006 15:04:05 GMT": time.Second,
+	} {
+		for body, media := range map[string]string{`{"code":"throttled"}`: problemType, "busy": "text/plain"} {
+			c := over(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 429, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+					Header: http.Header{"Content-Type": {media}, "Retry-After": {header}}}, nil
+			})
+			_, err := c.Get(t.Context(), orders)
+			var r *lease.RetryError
+			if !errors.As(err, &r) && media == problemType && want == time.Second {
+				continue // a problem without a time of its own says no time
+			}
+			if r == nil || (r.After-want).Abs() > 5*time.Second || !errors.Is(err, lease.ErrThrottled) {
+				t.Errorf("%q, %s: got %#v, want ErrThrottled and %v", header, media, err, want)
+			}
+		}
+	}
+	both := over(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 503, Body: io.NopCloser(strings.NewReader(`{"code":"unavailable","retry_after_ms":250}`)), Request: r,
+			Header: http.Header{"Content-Type": {problemType}, "Retry-After": {"1"}}}, nil
+	})
+	_, err := both.Get(t.Context(), orders)
+	if r := new(lease.RetryError); !errors.As(err, &r) || r.After != 250*time.Millisecond {
+		t.Errorf("got %#v, want the milliseconds of the service, which are exact", err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 // A wire sends requests as they are written, past everything that a client
@@ -88,7 +89,7 @@ var orders = lease.Name{Namespace: "payments", Lock: "orders/42"}
 // held returns a wire to a new service, and a lease that it has granted.
 func held(t *testing.T) (wire, lease.Lease) {
 	t.Helper()
-	w := serving(t, new(lease.Memory))
+	w := serving(t, new(memlease.Store))
 	l, err := w.s.Acquire(t.Context(), lease.AcquireRequest{Name: orders, TTL: time.Minute, Holder: "worker-1"})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +105,7 @@ func (w wire) unchanged(l lease.Lease, after string) {
 	if err != nil || !s.Held || s.Token != l.Token || s.Holder != l.Holder || s.Metadata != "" || !s.ExpiresAt.Equal(l.ExpiresAt) || s.Remaining != l.Remaining {
 		w.Fatalf("after %.80q: got %+v, %v, want it held by %+v", after, s, err, l)
 	}
-	free := lease.Name{Namespace: l.Namespace, Lock: "orders/43"}
+	free := lease.Name{Namespace: l.Name.Namespace, Lock: "orders/43"}
 	if s, err := w.s.Get(w.Context(), free); err != nil || s != (lease.State{Name: free}) {
 		w.Fatalf("after %.80q: got %+v, %v, want it never granted", after, s, err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 const alice = "arn:aws:iam::123456789012:role/alice"
@@ -84,7 +85,7 @@ func readBack(t *testing.T, r record) (back record) {
 
 func TestACallLeavesOneRecordThatSaysWhatCameOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := logging(t, new(lease.Memory))
+		w := logging(t, new(memlease.Store))
 		time.Sleep(time.Until(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))) // tokens of before 2020 are made up
 		first := time.Now().UnixMilli() + 1                                 // the first token
 		rid := `"request_id":"` + strings.Repeat("r", 22) + `"`
@@ -125,6 +126,13 @@ func TestACallLeavesOneRecordThatSaysWhatCameOfIt(t *testing.T) {
 		ours := fmt.Sprintf(`{"lock":"a","lease_id":%q,"token":%d`, id[:22], first+4)
 		w.call("POST", "/v1/payments/renew", ours+`,"ttl_ms":1000}`, record{"outcome": "lease_expired", "status": 410, "token": first + 4, "late": true})
 		w.call("POST", "/v1/payments/release", ours+`}`, record{"outcome": "released_late", "status": 200, "token": first + 4, "holder": "alice"})
+
+		b := strings.Replace(acquire, `"a"`, `"b"`, 1)
+		byRequest := `{"lock":"b",` + rid + `}`
+		a = w.call("POST", "/v1/payments/acquire", b, record{"outcome": "granted", "status": 201, "lock": "b", "token": first + 120_000, "holder": "worker-1"})
+		w.call("POST", "/v1/payments/release", byRequest, record{"outcome": "released", "status": 200, "lock": "b", "token": first + 120_000, "holder": "worker-1"})
+		w.call("POST", "/v1/payments/release", byRequest, record{"outcome": "released_before", "status": 200, "lock": "b", "token": first + 120_000, "holder": "worker-1"})
+		w.call("POST", "/v1/payments/release", strings.ReplaceAll(byRequest, "rrr", "sss"), record{"outcome": "withdrawn", "status": 200, "lock": "b"})
 
 		w.call("POST", "/v1/payments/acquire", `{"lock":"a","ttl_ms":1,"holder":"w"}`, record{"outcome": "invalid", "status": 400, "holder": "w"})
 		w.call("POST", "/v1/payments/acquire", `{"lock":"a`, record{"outcome": "invalid", "status": 400, "lock": ""})
@@ -191,7 +199,7 @@ func TestTheCostOfACallIsLogged(t *testing.T) {
 // able to release what others hold.
 func TestALeaseIDIsInNoRecordAndInNoProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := logging(t, new(lease.Memory))
+		w := logging(t, new(memlease.Store))
 		l, err := w.c.Acquire(t.Context(), lease.AcquireRequest{Name: orders, TTL: time.Minute})
 		if err != nil {
 			t.Fatal(err)

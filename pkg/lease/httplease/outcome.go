@@ -11,6 +11,7 @@ const (
 	OutcomeReleased         = "released"
 	OutcomeReleasedBefore   = "released_before" // and now again
 	OutcomeReleasedLate     = "released_late"   // after it had run out: its TTL is too short
+	OutcomeWithdrawn        = "withdrawn"       // a request that had no lease, and gets none
 	OutcomeBroken           = "broken"
 	OutcomeAlreadyFree      = "already_free" // and so not broken
 	OutcomeRead             = "read"
@@ -28,6 +29,7 @@ const (
 	OutcomeMethodNotAllowed = "method_not_allowed"
 	OutcomeTooLarge         = "too_large"
 	OutcomeThrottled        = "throttled"
+	OutcomeTooManyWithdrawn = "too_many_withdrawn"
 	OutcomeMisconfigured    = "misconfigured"
 	OutcomeUnavailable      = "unavailable"
 	OutcomeClockSkew        = "clock_skew"

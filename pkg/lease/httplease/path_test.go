@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/httplease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 func TestAWrongNamespaceIsNamedOrNotFound(t *testing.T) {
@@ -41,7 +42,7 @@ func TestAWrongNamespaceIsNamedOrNotFound(t *testing.T) {
 // The JSON texts are written by hand: a client of ours would encode as ours
 // decodes.
 func TestALockComesBackByteForByte(t *testing.T) {
-	w := serving(t, new(lease.Memory))
+	w := serving(t, new(memlease.Store))
 	ids := map[string]string{}
 	for _, c := range []struct{ lock, text string }{
 		{"a/b", `"a/b"`}, {"a%2Fb", `"a%2Fb"`}, {"a%2fb", `"\u0061%2fb"`}, {"../x", `"..\/x"`}, {"/", `"/"`}, {"//", `"\/\/"`},
@@ -118,7 +119,7 @@ func TestAWrongMethodIsToldTheRightOne(t *testing.T) {
 
 // Whoever serves GET serves HEAD: monitors use it.
 func TestHeadAnswersAsGetWithoutTheBody(t *testing.T) {
-	srv := httptest.NewServer(&httplease.Handler{Service: new(lease.Memory), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone})
+	srv := httptest.NewServer(&httplease.Handler{Service: new(memlease.Store), Log: slog.New(slog.DiscardHandler), Caller: httplease.Anyone})
 	defer srv.Close()
 	for path, status := range map[string]int{
 		"/healthz": 200, "/v1/openapi.json": 200, "/v1/payments/read": 405, "/nothing": 404,

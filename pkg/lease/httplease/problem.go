@@ -41,6 +41,7 @@ var problems = []struct {
 	{errMethod, OutcomeMethodNotAllowed, http.StatusMethodNotAllowed},
 	{errTooLarge, OutcomeTooLarge, http.StatusRequestEntityTooLarge},
 	{lease.ErrThrottled, OutcomeThrottled, http.StatusTooManyRequests},
+	{lease.ErrTooManyWithdrawn, OutcomeTooManyWithdrawn, http.StatusTooManyRequests},
 	{lease.ErrMisconfigured, OutcomeMisconfigured, http.StatusInternalServerError},
 	{lease.ErrUnavailable, OutcomeUnavailable, http.StatusServiceUnavailable},
 	{lease.ErrClockSkew, OutcomeClockSkew, http.StatusServiceUnavailable},

@@ -90,7 +90,7 @@ func wantInvalid(t *testing.T, err error, field string) {
 // sentinels are all that an error of a service can match.
 var sentinels = []error{
 	lease.ErrHeld, lease.ErrLost, lease.ErrExpired, lease.ErrRequestSpent, lease.ErrRequestConflict, lease.ErrTokenChanged, lease.ErrInvalid, lease.ErrForbidden,
-	lease.ErrThrottled, lease.ErrUnavailable, lease.ErrClockSkew, lease.ErrQuarantine, lease.ErrMisconfigured, lease.ErrOutcomeUnknown,
+	lease.ErrThrottled, lease.ErrTooManyWithdrawn, lease.ErrUnavailable, lease.ErrClockSkew, lease.ErrQuarantine, lease.ErrMisconfigured, lease.ErrOutcomeUnknown,
 }
 
 // matching checks that an error matches what another does, and nothing else.
@@ -131,6 +131,7 @@ var errorsAndProblems = []struct {
 	{retry(lease.ErrThrottled, 0), 429, "throttled", "1", "0"},
 	{retry(lease.ErrThrottled, time.Second), 429, "throttled", "1", "1000"},
 	{retry(lease.ErrThrottled, 1001*time.Millisecond), 429, "throttled", "2", "1001"},
+	{retry(lease.ErrTooManyWithdrawn, 40*time.Second), 429, "too_many_withdrawn", "40", "40000"},
 	{lease.ErrMisconfigured, 500, "misconfigured", "", ""},
 	{lease.ErrUnavailable, 503, "unavailable", "", ""},
 	{retry(lease.ErrUnavailable, 100*time.Millisecond), 503, "unavailable", "1", "100"},

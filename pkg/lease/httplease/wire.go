@@ -81,8 +81,8 @@ type health struct {
 
 func leaseOf(l lease.Lease) leaseBody {
 	return leaseBody{
-		Namespace:  l.Namespace,
-		Lock:       l.Lock,
+		Namespace:  l.Name.Namespace,
+		Lock:       l.Name.Lock,
 		Token:      l.Token,
 		LeaseID:    l.ID,
 		Holder:     l.Holder,
@@ -103,8 +103,8 @@ func abandonedOf(a *lease.Abandoned) *abandonedBody {
 
 func stateOf(s lease.State) stateBody {
 	b := stateBody{
-		Namespace:   s.Namespace,
-		Lock:        s.Lock,
+		Namespace:   s.Name.Namespace,
+		Lock:        s.Name.Lock,
 		State:       "free",
 		Token:       s.Token,
 		AvailableAt: stampOf(s.AvailableAt),

@@ -113,7 +113,7 @@ var grants = []Promise{
 		for name, wrong := range map[string]lease.Lease{
 			"id":    {Name: l.Name, ID: lease.NewID(), Token: l.Token},
 			"token": {Name: l.Name, ID: l.ID, Token: l.Token - 1},
-			"lock":  {Name: lease.Name{Namespace: l.Namespace, Lock: l.Lock + "x"}, ID: l.ID, Token: l.Token},
+			"lock":  {Name: lease.Name{Namespace: l.Name.Namespace, Lock: l.Name.Lock + "x"}, ID: l.ID, Token: l.Token},
 		} {
 			if _, err := c.renew(wrong, time.Hour); !errors.Is(err, lease.ErrLost) {
 				t.Errorf("renew with a wrong %s: got %v, want ErrLost", name, err)

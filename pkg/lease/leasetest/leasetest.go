@@ -28,14 +28,14 @@ type Promise struct {
 // be used, in a synctest bubble for instance.
 func Promises() []Promise {
 	var all []Promise
-	for _, part := range [][]Promise{grants, repeats, endings, waits, names} {
+	for _, part := range [][]Promise{grants, repeats, endings, withdrawals, waits, names} {
 		all = append(all, part...)
 	}
 	return all
 }
 
 // Run checks every promise, each on a service that open returns. The services
-// must have the default [lease.Rules].
+// must have the default [protocol.Rules].
 func Run(t *testing.T, open func(*testing.T) lease.Service) {
 	for _, p := range Promises() {
 		t.Run(p.Name, func(t *testing.T) {

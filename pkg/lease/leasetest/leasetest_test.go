@@ -10,13 +10,14 @@ import (
 
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
+	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 )
 
 func TestAFlakyServiceKeepsTheLockSafe(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			h := Hammer{
-				Service: &Flaky{Service: new(lease.Memory), Seed: seed, DropRequest: .1, DropAnswer: .1, Duplicate: .1, Delay: 50 * time.Millisecond},
+				Service: &Flaky{Service: new(memlease.Store), Seed: seed, DropRequest: .1, DropAnswer: .1, Duplicate: .1, Delay: 50 * time.Millisecond},
 				Name:    lease.Name{Namespace: "hammer", Lock: "lock"},
 				Callers: 16, TTL: 2 * time.Second, Wait: time.Second, Abandon: .1,
 			}
@@ -34,7 +35,7 @@ func TestAFlakyServiceKeepsTheLockSafe(t *testing.T) {
 func TestAFlakyServiceIsLinearizable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := Hammer{
-			Service: &Flaky{Service: new(lease.Memory), Seed: 1, DropRequest: .2, DropAnswer: .2, Delay: 20 * time.Millisecond},
+			Service: &Flaky{Service: new(memlease.Store), Seed: 1, DropRequest: .2, DropAnswer: .2, Delay: 20 * time.Millisecond},
 			Name:    lease.Name{Namespace: "hammer", Lock: "lock"},
 			Callers: 5, TTL: time.Hour, Wait: 100 * time.Millisecond,
 		}
@@ -51,6 +52,7 @@ func TestAFlakyServiceIsLinearizable(t *testing.T) {
 }
 
 func TestAHistoryTellsWhatMustNeverHappen(t *testing.T) {
+	t.Setenv("ARTIFACTS", t.TempDir())
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	op := func(kind Kind, token fence.Token, called, acquired, expires int, err error) Op {
@@ -89,7 +91,7 @@ func TestAHistoryTellsWhatMustNeverHappen(t *testing.T) {
 // A service that grants whatever it is asked for must not pass.
 func TestAHammerFindsAServiceThatGrantsTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := Hammer{Service: &Flaky{Service: generous{new(lease.Memory)}, Delay: 20 * time.Millisecond}, Name: lease.Name{Namespace: "a", Lock: "b"}, Callers: 4, TTL: time.Minute, Wait: time.Second}
+		h := Hammer{Service: &Flaky{Service: generous{new(memlease.Store)}, Delay: 20 * time.Millisecond}, Name: lease.Name{Namespace: "a", Lock: "b"}, Callers: 4, TTL: time.Minute, Wait: time.Second}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		history := h.Run(ctx)

@@ -47,9 +47,12 @@ var lock = porcupine.Model{
 // with real time, in which a lock without any concurrency would have answered
 // the same. It is for short histories in which no lease ran out and none was
 // broken; how long it takes grows exponentially with how many callers overlap.
+// The error of a history without such an order says where the history and a
+// picture of it were written: to ARTIFACTS, or to the directory for temporary files.
 func (h *History) Linearizable(timeout time.Duration) error {
+	all := h.Ops()
 	var ops []porcupine.Operation
-	for _, op := range h.Ops() {
+	for _, op := range all {
 		ops = append(ops, porcupine.Operation{
 			ClientId: op.Caller,
 			Input:    op,
@@ -63,5 +66,6 @@ func (h *History) Linearizable(timeout time.Duration) error {
 	case porcupine.Unknown:
 		return fmt.Errorf("%d operations could not be checked in %v", len(ops), timeout)
 	}
-	return fmt.Errorf("no order of the %d operations explains what they returned", len(ops))
+	_, info := porcupine.CheckOperationsVerbose(lock, ops, timeout) // what the first check did not keep
+	return unexplained(all, info)
 }

@@ -25,14 +25,14 @@ var names = []Promise{
 		for _, lock := range Locks {
 			c := client{t, s, lease.Name{Namespace: namespace, Lock: lock}}
 			l := c.acquire(c.request())
-			if l.Lock != lock {
-				t.Errorf("the lock %q came back as %q", lock, l.Lock)
+			if l.Name.Lock != lock {
+				t.Errorf("the lock %q came back as %q", lock, l.Name.Lock)
 			}
 			granted[lock] = l.Token
 		}
 		for _, lock := range Locks {
 			c := client{t, s, lease.Name{Namespace: namespace, Lock: lock}}
-			if got := c.get(); !got.Held || got.Token != granted[lock] || got.Lock != lock {
+			if got := c.get(); !got.Held || got.Token != granted[lock] || got.Name.Lock != lock {
 				t.Errorf("the lock %q is %+v, want it held under %d", lock, got, granted[lock])
 			}
 		}
@@ -54,15 +54,15 @@ var names = []Promise{
 			field  string
 			change func(*request)
 		}{
-			{"namespace", func(q *request) { q.Namespace = "Upper" }},
-			{"namespace", func(q *request) { q.Namespace = "a#b" }},
-			{"namespace", func(q *request) { q.Namespace = "-a" }},
-			{"namespace", func(q *request) { q.Namespace = strings.Repeat("a", 64) }},
-			{"lock", func(q *request) { q.Lock = "" }},
-			{"lock", func(q *request) { q.Lock = strings.Repeat("x", 513) }},
-			{"lock", func(q *request) { q.Lock = "a\x00" }},
-			{"lock", func(q *request) { q.Lock = "a\n" }},
-			{"lock", func(q *request) { q.Lock = "a\u0085" }},
+			{"namespace", func(q *request) { q.Name.Namespace = "Upper" }},
+			{"namespace", func(q *request) { q.Name.Namespace = "a#b" }},
+			{"namespace", func(q *request) { q.Name.Namespace = "-a" }},
+			{"namespace", func(q *request) { q.Name.Namespace = strings.Repeat("a", 64) }},
+			{"lock", func(q *request) { q.Name.Lock = "" }},
+			{"lock", func(q *request) { q.Name.Lock = strings.Repeat("x", 513) }},
+			{"lock", func(q *request) { q.Name.Lock = "a\x00" }},
+			{"lock", func(q *request) { q.Name.Lock = "a\n" }},
+			{"lock", func(q *request) { q.Name.Lock = "a\u0085" }},
 			{"ttl_ms", func(q *request) { q.TTL = 0 }},
 			{"ttl_ms", func(q *request) { q.TTL = -time.Second }},
 			{"ttl_ms", func(q *request) { q.TTL = time.Second - time.Millisecond }},
@@ -97,7 +97,7 @@ var names = []Promise{
 		c.invalid(err, "token")
 		_, err = s.Break(t.Context(), lease.BreakRequest{Name: l.Name, Token: l.Token})
 		c.invalid(err, "reason")
-		_, err = s.Get(t.Context(), lease.Name{Namespace: l.Namespace})
+		_, err = s.Get(t.Context(), lease.Name{Namespace: l.Name.Namespace})
 		c.invalid(err, "lock")
 		c.holds(l)
 	}},

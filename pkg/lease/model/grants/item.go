@@ -41,7 +41,7 @@ type request struct {
 }
 
 // apply carries out r, if its condition holds. It is what the expressions say,
-// and what [lease.Record] says: a test compares the two.
+// and what [protocol.Record] says: a test compares the two.
 func (m *model) apply(t item, r request, floor uint8) (item, bool) {
 	switch r.kind {
 	case fast, slow:

@@ -8,12 +8,13 @@ import (
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/model/explore"
+	"github.com/pawl-lock/pawl/pkg/lease/protocol"
 )
 
 // One unit of the model is a millisecond of the record.
 
-func (m *model) instant(tick uint8) lease.Instant {
-	return lease.Instant(tick) * lease.Instant(m.units)
+func (m *model) instant(tick uint8) protocol.Instant {
+	return protocol.Instant(tick) * protocol.Instant(m.units)
 }
 
 func (m *model) duration(ticks uint8) time.Duration {
@@ -27,10 +28,10 @@ func name(kind string, n uint8) string {
 	return kind + strconv.Itoa(int(n))
 }
 
-// record is the item t as [lease.Record] has it. What neither compares is left out.
-func (m *model) record(t item) lease.Record {
-	r := lease.Record{
-		Token: fence.Token(t.tok), Clock: lease.Instant(t.acq), LeaseID: name("lease", t.lid),
+// record is the item t as [protocol.Record] has it. What neither compares is left out.
+func (m *model) record(t item) protocol.Record {
+	r := protocol.Record{
+		Token: fence.Token(t.tok), Clock: protocol.Instant(t.acq), LeaseID: name("lease", t.lid),
 		RequestID: name("request", t.rid), Principal: name("client", t.sub), Holder: name("client", t.sub),
 		Expires: m.instant(t.exp), Free: m.instant(t.free), Hold: m.instant(t.hold), TTL: m.duration(t.ttl),
 		PrevToken: fence.Token(t.ptok), PrevExpires: m.instant(t.pexp), PrevHolder: name("client", t.psub),
@@ -42,20 +43,20 @@ func (m *model) record(t item) lease.Record {
 }
 
 // rules have the floor: it is a constant after the time of a restore.
-func rules(floor uint8) lease.Rules {
+func rules(floor uint8) protocol.Rules {
 	if floor == 0 {
-		return lease.Rules{}
+		return protocol.Rules{}
 	}
-	sinceRestore := lease.Rules{RestoredAt: time.UnixMilli(1)}.Floor() - 1
-	return lease.Rules{RestoredAt: time.UnixMilli(int64(floor) - int64(sinceRestore))}
+	sinceRestore := protocol.Rules{RestoredAt: time.UnixMilli(1)}.Floor() - 1
+	return protocol.Rules{RestoredAt: time.UnixMilli(int64(floor) - int64(sinceRestore))}
 }
 
 // byRecord carries out r on the record of t.
-func (m *model) byRecord(t item, r request, floor uint8) (lease.Record, error) {
+func (m *model) byRecord(t item, r request, floor uint8) (protocol.Record, error) {
 	record, now, rules := m.record(t), m.instant(r.now), rules(floor)
 	switch r.kind {
 	case fast, slow:
-		return record.Acquire(now, lease.Grant{
+		return record.Acquire(now, protocol.Grant{
 			LeaseID: name("lease", r.lid), RequestID: name("request", r.rid), Principal: name("client", r.sub),
 			Holder: name("client", r.sub), TTL: m.duration(r.ttl), MinHold: m.duration(m.minHold), Delay: m.duration(m.grace),
 		}, rules)
@@ -91,7 +92,7 @@ func (m *model) agree(t item, r request, floor uint8, after item, ok bool) bool 
 	return err == nil && next == want
 }
 
-// The model and [lease.Record] are two statements of one protocol. This holds them
+// The model and [protocol.Record] are two statements of one protocol. This holds them
 // against each other wherever the model goes.
 func TestTheModelAgreesWithTheRecord(t *testing.T) {
 	for _, c := range []struct {
