@@ -44,6 +44,9 @@ var mayImport = map[string]rule{
 		"apart, so that those who send bearer tokens link nothing of AWS"},
 	"pkg/lease/internal/connect": {"", "it judges errors of any client"},
 	"pkg/apigw":                  {"", "it serves any http.Handler"},
+	"pkg/cmd/pawl": {"pkg/cmd/pawl/internal/guardian pkg/lease pkg/lease/httplease pkg/lock",
+		"wiring: it uses the SDK as any program does"},
+	"pkg/cmd/pawl/internal/guardian": {"", "it ends any command in time, and knows no lock"},
 
 	"functions/metrics":  {"pkg/apigw pkg/lease pkg/lease/httplease", "it counts the outcomes that httplease names"},
 	"functions/settings": {"pkg/lease/protocol", "the environment of a function holds the rules of leases"},
