@@ -2,6 +2,7 @@ package dynamolease_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,6 +90,24 @@ func TestAfterAFaultARenewalIsRepeated(t *testing.T) {
 	_, err := l.store.Renew(t.Context(), renewalOf(held, time.Hour))
 	l.means("renew", err, lease.ErrOutcomeUnknown)
 	l.heldBy(must[lease.Lease](t)(l.store.Renew(t.Context(), renewalOf(held, time.Hour))))
+}
+
+func TestARenewalThatAFaultHadRepeatedTellsTheExpiryThatIsKept(t *testing.T) {
+	t.Parallel()
+	l := newLine(t)
+	held, now := l.take(), time.Now()
+	const took = 300 * time.Millisecond
+	var passed atomic.Int64
+	l.store.Now = func() time.Time { return now.Add(time.Duration(passed.Load())) }
+	l.proxy.Next(write, func(x *faultproxy.Exchange) {
+		faultproxy.After(faultproxy.Drop)(x)
+		passed.Store(int64(took)) // what is sent again has the same expiry in it
+	})
+	renewed := must[lease.Lease](t)(l.store.Renew(t.Context(), renewalOf(held, time.Hour)))
+	l.heldBy(renewed)
+	if want := time.Hour - took; renewed.Remaining != want {
+		t.Errorf("told %v left, want %v", renewed.Remaining, want)
+	}
 }
 
 func TestAfterAFaultAReleaseIsRepeated(t *testing.T) {

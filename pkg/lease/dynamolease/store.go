@@ -191,14 +191,13 @@ func (s *Store) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease, e
 		return lease.Lease{}, outcomeUnknown(fmt.Errorf("renewed, though %w", skew))
 	case skew != nil:
 		return lease.Lease{}, skew
-	case o.refused:
-		o.Record, err = o.Renew(now, q, s.Rules)
-	default:
-		_, err = o.Renew(now, q, s.Rules) // by now it may have run out
 	}
-	if err != nil {
+	// By now it may have run out. A refusal says that the lease lives as long
+	// already, or why it does not.
+	if _, err := o.Renew(now, q, s.Rules); err != nil {
 		return lease.Lease{}, err
 	}
+	// The item tells the expiry: what Renew makes of it now has not been written.
 	return o.Lease(q.Name, now, q.TTL), nil
 }
 
