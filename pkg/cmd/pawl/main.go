@@ -3,7 +3,9 @@
 //	pawl run LOCK [--ttl 15s] [--wait 1m] [--min-hold 0s] -- command…
 //
 // The command is ended before the lock can be granted to another, also when pawl
-// itself is stopped or killed. It has no input from a terminal, and cannot be
+// itself is stopped or killed. Two cases are not covered: a lock that someone
+// breaks goes to another at once, and the command is killed when the next renewal
+// is refused; and pawl and its guarding process can be stopped both. It has no input from a terminal, and cannot be
 // stopped and continued by Ctrl-Z: a stopped pawl loses the lock.
 package main
 
