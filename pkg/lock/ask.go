@@ -16,6 +16,9 @@ const answerTime = 5 * time.Second
 // errNotAwaited means that the context ended before there was an answer.
 var errNotAwaited = errors.New("the service has not answered")
 
+// errGoexit is the error of a service that did not return.
+var errGoexit = errors.New("the service has ended its goroutine")
+
 // ask makes one request, and returns at the end of ctx even if the service does
 // not. A panic in the service is the caller's, as if it had called.
 func (c *Client) ask(ctx context.Context, q lease.AcquireRequest) (lease.Lease, error) {
@@ -29,7 +32,7 @@ func (c *Client) ask(ctx context.Context, q lease.AcquireRequest) (lease.Lease, 
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		a := answer{err: errors.New("the service has ended its goroutine")}
+		a := answer{err: errGoexit}
 		defer func() {
 			if bug := recover(); bug != nil {
 				a.bug = fmt.Sprintf("%v\n\n%s", bug, debug.Stack())

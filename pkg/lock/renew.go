@@ -35,6 +35,14 @@ func (h *Held) renew(a *attempt) {
 	if !h.beginRenewal(cancel) {
 		return
 	}
+	ended := false
+	defer func() {
+		if !ended { // the service has ended this goroutine
+			verdict = lease.Classify(errGoexit)
+			due, _ := h.failedAgain(errGoexit, verdict)
+			h.endRenewal(due)
+		}
+	}()
 	asked := now()
 	l, err := protected(func() (lease.Lease, error) {
 		return h.client.Service.Renew(ctx, lease.RenewRequest{Name: h.lease.Name, LeaseID: h.lease.ID, Token: h.lease.Token, TTL: ttl})
@@ -57,6 +65,7 @@ func (h *Held) renew(a *attempt) {
 			tell = func() { h.client.tell(h.ctx, Event{Kind: Unrenewed, Lock: h.name, Token: h.Token(), Err: err}) }
 		}
 	}
+	ended = true
 	h.endRenewal(due)
 	if tell != nil { // last: an observer that is slow keeps nothing from being renewed
 		tell()

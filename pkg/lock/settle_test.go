@@ -193,3 +193,109 @@ func TestSettleWaitsForNothingWhenThereIsNothing(t *testing.T) {
 		}
 	})
 }
+
+// abandon gives up a request for the lock that is granted in silence.
+func abandon(t *testing.T, c *lock.Client, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.TryAcquire(ctx, name); !errors.Is(err, lock.ErrUndecided) {
+		t.Fatalf("got %v, want ErrUndecided", err)
+	}
+}
+
+func TestSettleWaitsOnlyForWhatWasGivenUpBeforeItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub()
+		s.acquire = unanswered(s.Service.Acquire)
+		s.release = func(ctx context.Context, q lease.ReleaseRequest) (lease.State, error) {
+			time.Sleep(100 * time.Millisecond) // as long as it takes until the next is given up
+			return s.Service.Release(ctx, q)
+		}
+		c := &lock.Client{Service: s}
+		abandon(t, c, "a/first")
+		ctx, stop := context.WithCancel(t.Context())
+		var busy sync.WaitGroup
+		busy.Go(func() {
+			for ctx.Err() == nil {
+				abandon(t, c, "a/"+lease.NewID())
+				time.Sleep(30 * time.Millisecond)
+			}
+		})
+		time.Sleep(time.Second)
+		ending, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := c.Settle(ending); err != nil {
+			t.Errorf("got %v in a process that goes on giving up requests", err)
+		}
+		stop()
+		busy.Wait()
+		_ = c.Settle(t.Context())
+	})
+}
+
+func TestSettleOutlivesAServiceAndAnObserverThatEndTheirGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub()
+		s.acquire = unanswered(s.Service.Acquire)
+		s.release = during(time.Now(), time.Now().Add(5*time.Second), func(context.Context, lease.ReleaseRequest) (lease.State, error) {
+			runtime.Goexit()
+			panic("not reached")
+		}, s.Service.Release)
+		var told int // by one goroutine at a time
+		c := &lock.Client{Service: s, TTL: time.Minute, Observe: func(_ context.Context, e lock.Event) {
+			if e.Kind == lock.GivenUp {
+				told++
+				runtime.Goexit()
+			}
+		}}
+		abandon(t, c, "a/b")
+		abandon(t, c, "a/c")
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := c.Settle(ctx); err != nil || told != 2 {
+			t.Errorf("got %v, and the observer was told of %d, want nil and 2", err, told)
+		}
+		free(t, s.Service)
+	})
+}
+
+func TestAnObserverThatBlocksKeepsNothingFromBeingSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub()
+		s.acquire = unanswered(s.Service.Acquire)
+		unblock := make(chan struct{})
+		c := &lock.Client{Service: s, TTL: time.Hour, Observe: func(_ context.Context, e lock.Event) {
+			if e.Kind == lock.GivenUp {
+				<-unblock
+			}
+		}}
+		for range 10 {
+			abandon(t, c, "a/b")
+		}
+		synctest.Wait()
+		if n := len(s.of("release")); n != 10 {
+			t.Errorf("%d releases while the observer blocks, want 10", n)
+		}
+		close(unblock)
+		if err := c.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestARenewalWhoseServiceEndsItsGoroutineIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub()
+		s.renew = during(time.Now(), time.Now().Add(7*time.Second), func(context.Context, lease.RenewRequest) (lease.Lease, error) {
+			runtime.Goexit()
+			panic("not reached")
+		}, s.Service.Renew)
+		held := acquire(t, &lock.Client{Service: s, TTL: 15 * time.Second}, "a/b")
+		time.Sleep(time.Minute)
+		if err := held.Err(); err != nil {
+			t.Errorf("lost after a renewal that did not return: %v", err)
+		}
+		release(t, held)
+	})
+}
