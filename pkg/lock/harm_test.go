@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/memlease"
@@ -278,7 +278,7 @@ func TestTheLossSaysWhyTheLastRenewalFailed(t *testing.T) {
 
 func TestSoakAHundredThousandIdleLocksCostNoGoroutines(t *testing.T) {
 	n := 100_000
-	if os.Getenv("ROUNDS") == "" {
+	if rigor.Rounds(t) == 1 {
 		n /= 10 // make soak does it all
 	}
 	synctest.Test(t, func(t *testing.T) {

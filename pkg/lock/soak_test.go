@@ -1,18 +1,16 @@
 package lock_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/memlease"
 	"github.com/pawl-lock/pawl/pkg/lock"
@@ -86,12 +84,8 @@ func (l *limited) Renew(ctx context.Context, q lease.RenewRequest) (lease.Lease,
 // do 1,000 calls a second, through outages in which it stands still, swallows what
 // it gets, or refuses.
 func TestSoakManyLocks(t *testing.T) {
-	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("ROUNDS"), "1"))
-	if err != nil {
-		t.Fatalf("ROUNDS: %v", err)
-	}
 	all, outages := []int{4000}, []time.Duration{6 * time.Second}
-	if rounds > 1 {
+	if rigor.Rounds(t) > 1 {
 		all, outages = []int{1000, 2500, 4000, 4500}, []time.Duration{0, 3 * time.Second, 6 * time.Second}
 	}
 	for name, kind := range map[string]struct{ queues, swallows bool }{

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -141,14 +139,6 @@ func removeRaw(t testing.TB, g *s3guard.Guard, key string) {
 
 // all is later than anything that a test uploads.
 func all() time.Time { return time.Now().Add(time.Hour) }
-
-func number(t testing.TB, variable string, otherwise int) int {
-	n, err := strconv.Atoi(os.Getenv(variable))
-	if err != nil {
-		return otherwise
-	}
-	return n
-}
 
 func noise(size int) []byte {
 	b := make([]byte, size)

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/guard/s3guard"
 )
@@ -19,7 +20,7 @@ func TestOfTwoTokensThatRaceTheHigherOneStays(t *testing.T) {
 	g, _ := newGuard(t)
 	there := overHere(t, g)
 	refused := 0
-	for i := range number(t, "ROUNDS", 1) * 200 {
+	for i := range rigor.Rounds(t) * 200 {
 		key := fmt.Sprintf("race/%d", i)
 		var five, six error
 		var both sync.WaitGroup

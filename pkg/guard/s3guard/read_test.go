@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/guard/s3guard"
 )
@@ -112,7 +113,7 @@ func TestAReaderGetsOneWholeVersionWhateverHappens(t *testing.T) {
 			}
 		})
 	}
-	for i := range 100 * number(t, "ROUNDS", 1) {
+	for i := range 100 * rigor.Rounds(t) {
 		write(t, g, "film.mp4", fence.Token(1+i/10), version(i+1))
 		if _, err := g.Sweep(t.Context(), "", all()); err != nil {
 			t.Fatal(err)

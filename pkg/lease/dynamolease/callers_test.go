@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/leasetest"
 	"github.com/pawl-lock/pawl/pkg/lease/protocol"
@@ -53,8 +52,7 @@ func (h *hosts) Get(ctx context.Context, n lease.Name) (lease.State, error) {
 func TestTwoHundredCallersOfHostsWhoseClocksAreOffShareALock(t *testing.T) {
 	const skew = 500 * time.Millisecond // to either side: together no more than the rules allow
 	x := newTable(t)
-	rounds, _ := strconv.Atoi(os.Getenv("ROUNDS"))
-	h := &hosts{enough: int64(20 * max(rounds, 1))}
+	h := &hosts{enough: int64(20 * rigor.Rounds(t))}
 	for _, off := range []time.Duration{-skew, -skew / 3, 0, skew / 2, skew} {
 		s := x.store(nil, protocol.Rules{})
 		s.Now = func() time.Time { return time.Now().Add(off) }

@@ -3,14 +3,13 @@ package dynamolease_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"pgregory.net/rapid"
 
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/dynamolease"
@@ -30,8 +29,7 @@ const (
 // Whatever callers do, the store answers and stores what Record says.
 func TestTheExpressionsSayToAllCallersWhatRecordSays(t *testing.T) {
 	x := newTable(t)
-	rounds, _ := strconv.Atoi(os.Getenv("ROUNDS"))
-	for range max(rounds, 1) {
+	for range rigor.Rounds(t) {
 		rapid.Check(t, func(t *rapid.T) { compare(t, x) })
 	}
 }

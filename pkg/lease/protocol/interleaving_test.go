@@ -3,13 +3,12 @@ package protocol_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/pawl-lock/pawl/localtest/rigor"
 	"github.com/pawl-lock/pawl/pkg/fence"
 	"github.com/pawl-lock/pawl/pkg/lease"
 	"github.com/pawl-lock/pawl/pkg/lease/protocol"
@@ -19,8 +18,7 @@ import (
 const halfSkew = 500 * ms
 
 func TestNoInterleavingOfCallersBreaksThePromises(t *testing.T) {
-	rounds, _ := strconv.Atoi(os.Getenv("ROUNDS"))
-	for range 100 * max(rounds, 1) {
+	for range 100 * rigor.Rounds(t) {
 		rapid.Check(t, interleave)
 	}
 }
